@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The configuration of one node, read from one YAML file.
+//
+// Every option stands in one table (config_options.cc): path, type, default, unit, range, meaning. The reader, the
+// errors, `popgated --print-options` and the manual all come from it. Everything that is wrong with a file is reported
+// in one go, each fault with file, line, column, field, what was found and what is allowed; a file with any fault is
+// not used.
+//
+// Threads: a Config is a value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/rules.h"
+
+namespace popgate {
+
+/// A TCP address (IPv4, IPv6 or a name that is looked up at start), or a Unix socket when `unix_path` is not empty.
+struct Endpoint {
+  std::string host;
+  std::uint16_t port = 0;
+  std::string unix_path;
+  [[nodiscard]] std::string text() const;  // "127.0.0.1:11211", "[::1]:11211", "/run/memcached.sock"
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+struct ShardConfig {
+  std::string name;  // what the ketama ring hashes: address and ring position are independent
+  Endpoint address;
+  std::uint32_t weight = 1;
+  friend bool operator==(const ShardConfig&, const ShardConfig&) = default;
+};
+
+struct CountersConfig {
+  std::vector<ShardConfig> shards;
+  std::optional<Endpoint> proxy;        // twemproxy; absent: straight to the shards
+  milliseconds timeout{400};            // a reply later than this ends the connection
+  std::uint32_t batches_in_flight = 4;  // a connection
+  std::uint32_t batch_keys_max = 1000;
+};
+
+struct MemberConfig {
+  std::string node;
+  Endpoint address;
+};
+
+struct MeshConfig {
+  Endpoint listen;
+  std::vector<MemberConfig> peers;  // the other members
+};
+
+struct Config {
+  std::string file;
+  std::string node = "node";
+  std::string pop = "pop";
+  std::string run_dir;        // tmpfs: sockets, table, rules, ledger
+  std::string state_dir;      // disk: record file
+  std::string worker_socket;  // default: run_dir/workers.sock
+  std::string admin_socket;   // default: run_dir/admin.sock
+  std::uint32_t worker_socket_mode = 0600;
+  std::string log_level = "info";
+  milliseconds flush_interval{50};
+  milliseconds clock_tolerance{20};
+  std::uint32_t table_entries = 262144;
+  std::uint32_t keys_max = 262144;  // keys whose windows the daemon holds
+  std::uint32_t workers_max = 256;
+  std::optional<std::string> hash_secret_file;
+  HashSecret secret;                       // read from hash_secret_file, or made at first start of a single node
+  std::optional<CountersConfig> counters;  // absent: counters live in the daemon (a PoP of one node)
+  std::optional<MeshConfig> mesh;          // absent: a PoP of one node
+  std::vector<AddressRange> trusted_proxies;
+  RuleSet rules;  // rule numbers in file order; the daemon renumbers them through its ledger
+};
+
+struct ConfigFault {
+  std::string file;
+  int line = 0;       // from 1; 0: the file as a whole
+  int column = 0;     // from 1
+  std::string field;  // "rules[2].window"
+  std::string found;
+  std::string allowed;
+  [[nodiscard]] std::string text() const;  // "popgate.yaml:12:13: rules[2].window: found "60", allowed: …"
+};
+
+struct ConfigOutcome {
+  std::optional<Config> config;     // absent when there is any fault
+  std::vector<ConfigFault> faults;  // in the order of the file
+};
+
+[[nodiscard]] ConfigOutcome load_config(const std::string& path);
+[[nodiscard]] ConfigOutcome parse_config(const std::string& text, const std::string& file_name);
+
+}  // namespace popgate

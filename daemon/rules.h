@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules as the daemon's stages use them, and their compiled form for the workers.
+//
+// A rule has three identities. `id` hashes its name: the rule on the wire, the same on every node. `counter_identity`
+// hashes name, match, key, window and slots: keys and counters belong to it, so that they survive a changed limit.
+// `revision` hashes the whole content: a mitigation remembers it, so that a changed rule judges it again.
+// `number` is this node's: it names the rule in rings, ledger and table, and is stable while any of them refers to it.
+//
+// Threads: a RuleSet is immutable once built; stages share it.
+// Invariants: 1. Names, ids and numbers are unique in a set.
+//             2. Every WindowShape has 2 * tolerance <= slot / 2 and an expiry that memcached can hold (30 days).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/window.h"
+#include "libclient/key.h"
+#include "libclient/match/request.h"
+
+namespace popgate {
+
+enum class Action : std::uint8_t { kBlock, kLog };
+enum class Policy : std::uint8_t { kEstimate };  // `certain` and `cautious` act on lo and hi; not configurable yet
+enum class CountMode : std::uint8_t { kAllowed, kAll };
+enum class PathMatch : std::uint8_t { kAny, kExact, kPrefix, kGlob };
+enum class HostMatch : std::uint8_t { kAny, kExact, kSuffix };
+
+/// Empty or kAny: every request. All that are given must hold.
+struct MatchSpec {
+  HostMatch host_match = HostMatch::kAny;
+  std::string host;  // lower case; for kSuffix without the `*`, with its dot: ".example.com"
+  PathMatch path_match = PathMatch::kAny;
+  std::string path;
+  std::vector<std::string> methods;  // upper case
+};
+
+struct KeyPartSpec {
+  KeyPart type = KeyPart::kClientIp;
+  std::string name;  // of the header (lower case) or cookie
+  std::uint8_t v4_prefix = 32;
+  std::uint8_t v6_prefix = 64;
+};
+
+struct Rule {
+  std::string name;
+  RuleId id = 0;
+  CounterIdentity counter_identity = 0;
+  std::uint64_t revision = 0;
+  RuleNumber number = 0;
+
+  MatchSpec match;
+  std::vector<KeyPartSpec> key;
+  std::uint64_t limit = 0;  // this many hits pass in a window; the next is over
+  WindowShape window;
+  milliseconds mitigate{0};  // 0: throttle, block only until the rate is back under the limit
+  Action action = Action::kBlock;
+  CountMode count = CountMode::kAllowed;
+  std::uint32_t cost = 1;
+  Policy policy = Policy::kEstimate;
+  bool enabled = true;
+};
+
+class RuleSet {
+ public:
+  RuleSet() = default;
+  explicit RuleSet(std::vector<Rule> rules);
+
+  [[nodiscard]] const Rule* by_number(RuleNumber number) const;
+  [[nodiscard]] const Rule* by_id(RuleId id) const;
+  [[nodiscard]] const Rule* by_name(std::string_view name) const;
+  [[nodiscard]] const std::vector<Rule>& all() const { return rules_; }
+  /// Hash over all revisions in order: equal on two nodes exactly when their rules are the same.
+  [[nodiscard]] std::uint64_t revision() const { return revision_; }
+
+ private:
+  std::vector<Rule> rules_;  // in the order of the configuration
+  std::unordered_map<RuleNumber, std::size_t> by_number_;
+  std::unordered_map<RuleId, std::size_t> by_id_;
+  std::uint64_t revision_ = 0;
+};
+
+using SharedRules = std::shared_ptr<const RuleSet>;
+
+/// Fills in id, counter_identity and revision from the rest of the rule.
+void identify(Rule& rule);
+
+/// The key of an identity that a person typed: one value for each part of the rule's key, in order. False, with a
+/// reason, when a value does not fit its part (not an address, say). `-` stands for missing.
+[[nodiscard]] bool key_of_values(const Rule& rule, const HashSecret& secret, const std::vector<std::string>& values,
+                                 Key& out, std::string& reason);
+
+/// The compiled form (libclient/match/rules_format.h) of the enabled rules.
+[[nodiscard]] std::vector<std::byte> compile_rules(const RuleSet& rules, const HashSecret& secret,
+                                                   const std::vector<struct AddressRange>& trusted_proxies);
+
+struct AddressRange {
+  ClientAddress base;
+  std::uint8_t prefix_bits = 0;
+};
+
+}  // namespace popgate

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bytes of a hit ring: the one-way queue from one worker thread to the daemon.
+//
+// The worker creates it as a memfd sealed against shrinking, growing and further seals, keeps it, and hands it to each
+// daemon that comes. The worker alone writes slots, `head`, and what it dropped; the daemon alone writes `tail`.
+// The daemon trusts nothing in it: positions are checked against each other, every slot against the rules.
+//
+// Layout: RingHeader (one page), ring_slots × RingSlot, then one 64-bit count of dropped hits per rule number
+// (kRuleNumbersMax of them; pages that are never written take no memory).
+//
+// Order: a slot is written before `head` moves past it (release), and read after `head` was read (acquire); a slot is
+// read before `tail` moves past it (release), and overwritten after `tail` was read (acquire).
+// Invariants: 1. head - tail <= ring_slots; both only rise and never wrap in practice (64 bits).
+//             2. A hit that finds head - tail == ring_slots is not written; its cost is added to dropped[rule].
+//             3. A worker killed at any instruction leaves whole hits only: what `head` has passed.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "libclient/key.h"
+
+namespace popgate {
+
+inline constexpr std::uint64_t kRingMagic = 0x31474e4952475050;  // "PPGRING1", little-endian
+inline constexpr std::uint32_t kRingVersion = 1;
+inline constexpr std::uint32_t kRingSlotsMin = 1024;
+inline constexpr std::uint32_t kRingSlotsDefault = 65536;
+inline constexpr std::uint32_t kRingSlotsMax = 1048576;
+inline constexpr std::uint32_t kHitCostMax = 10000;  // a rule's cost is refused above it, and so is a slot's
+
+/// One request under one rule, stamped by the worker with the PoP clock.
+struct Hit {
+  Key key;
+  std::int64_t stamp_us = 0;  // PopInstant
+  RuleNumber rule = 0;
+  std::uint32_t cost = 1;
+};
+
+struct RingSlot {
+  std::uint64_t key_hi;
+  std::uint64_t key_lo;
+  std::int64_t stamp_us;
+  std::uint32_t rule;
+  std::uint32_t cost;
+};
+static_assert(sizeof(RingSlot) == 32);
+
+struct RingHeader {
+  std::uint64_t magic;                          // worker, once
+  std::uint32_t version;                        // worker, once
+  std::uint32_t ring_slots;                     // worker, once: a power of two
+  std::uint64_t ring_id[2];                     // worker, once: random; names the ring to the next daemon's ledger
+  std::int32_t worker_pid;                      // worker, once: for people only
+  char worker_name[32];                         // worker, once: for people only, zero-terminated
+  alignas(64) std::atomic<std::uint64_t> head;  // worker
+  std::atomic<std::uint64_t> dropped_total;     // worker: sum of dropped[]
+  alignas(64) std::atomic<std::uint64_t> tail;  // daemon
+};
+inline constexpr std::size_t kRingHeaderBytes = 4096;
+static_assert(sizeof(RingHeader) <= kRingHeaderBytes);
+
+constexpr std::size_t ring_slots_offset() { return kRingHeaderBytes; }
+constexpr std::size_t ring_dropped_offset(std::uint32_t ring_slots) {
+  return kRingHeaderBytes + std::size_t{ring_slots} * sizeof(RingSlot);
+}
+constexpr std::size_t ring_bytes(std::uint32_t ring_slots) {
+  return ring_dropped_offset(ring_slots) + std::size_t{kRuleNumbersMax} * sizeof(std::uint64_t);
+}
+
+}  // namespace popgate
