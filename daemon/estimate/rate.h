@@ -7,11 +7,13 @@
 //     hi  = sum of (known + unsent + hidden) over slots that end later than now - W - D; unknown after lost counters
 //
 // With k = 1 and D = 0, est is the two-counter estimate that the field uses: previous x (1 - elapsed) + current.
+// All three stop at the slot of now + D: a slot further ahead was left by a clock that has stepped back.
 // `unsent` counts in lo: these hits happened, and no total that was ever read can contain them.
 //
 // Threads: pure functions.
 // Invariants: 1. lo <= est <= hi (when hi is known).
 //             2. With time and no further hit, est never rises.
+// Cost: O(slots) for a rate, O(slots^2) for the time of falling, which is only asked when a rule is crossed.
 #pragma once
 
 #include <cstdint>
