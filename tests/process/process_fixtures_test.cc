@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "tests/process/memcached.h"
+#include "tests/process/nutcracker.h"
+#include "tests/process/text_client.h"
+
+namespace popgate::process {
+namespace {
+
+TEST(ProcessFixtures, what_a_child_prints_and_how_it_ends_is_seen) {
+  ChildProcess child({"sh", "-c", "echo out; echo \"$NAME\" >&2; exit 3"}, {.environment = {"NAME=err"}});
+  const auto status = child.wait_exit(std::chrono::seconds(10));
+  ASSERT_TRUE(status);
+  EXPECT_EQ(WEXITSTATUS(*status), 3);
+  EXPECT_EQ(child.output(), "out\nerr\n");
+}
+
+TEST(ProcessFixtures, a_child_is_gone_when_its_object_is) {
+  pid_t pid = 0;
+  {
+    ChildProcess child({"sleep", "1000"});
+    pid = child.pid();
+  }
+  EXPECT_EQ(kill(pid, 0), -1);
+  EXPECT_EQ(errno, ESRCH);
+}
+
+TEST(ProcessFixtures, two_free_ports_differ) {
+  const FreePort one;
+  const FreePort other;
+  EXPECT_NE(one.number(), other.number());
+}
+
+TEST(ProcessFixtures, nutcracker_passes_commands_on_to_memcached) {
+  Memcached memcached;
+  Nutcracker nutcracker({{"shard-a", memcached.port(), 1}});
+  TextClient client(nutcracker.port());
+  EXPECT_EQ(client.ask("add k 0 0 1\r\n7\r\n", "\r\n"), "STORED\r\n");
+  EXPECT_EQ(memcached.number("k"), 7u);
+  EXPECT_FALSE(memcached.value("other"));
+}
+
+TEST(ProcessFixtures, a_frozen_memcached_answers_after_it_is_thawed) {
+  Memcached memcached;
+  memcached.freeze();
+  TextClient client(memcached.port());
+  client.send("version\r\n");
+  memcached.thaw();
+  EXPECT_TRUE(client.read_through("\r\n").starts_with("VERSION "));
+}
+
+TEST(ProcessFixtures, memcached_restarts_empty_on_its_port) {
+  Memcached memcached;
+  EXPECT_EQ(TextClient(memcached.port()).ask("set k 0 0 1\r\n7\r\n", "\r\n"), "STORED\r\n");
+  memcached.restart();
+  EXPECT_FALSE(memcached.value("k"));
+}
+
+}  // namespace
+}  // namespace popgate::process
