@@ -22,7 +22,7 @@ struct TableAnswer {
   RuleNumber rule = 0;
   std::uint8_t flags = 0;     // kTableFlag*
   std::uint8_t admit = 0;     // of 255: the share let through (throttle); 0: none
-  microseconds remaining{0};  // rounded to the table's step, never early by more than it
+  microseconds remaining{0};  // until the end, which the table rounds up to its step of 16 ms
 };
 
 inline constexpr std::uint8_t kTableFlagLogOnly = 1;   // the rule only logs
@@ -36,14 +36,20 @@ class TableReader {
   /// the reader stays closed, answers "not live", and `reason` (a string literal) says why.
   [[nodiscard]] bool open(std::span<const std::byte> bytes, const char*& reason) noexcept;
 
-  [[nodiscard]] bool is_open() const noexcept { return bytes_.data() != nullptr; }
+  [[nodiscard]] bool is_open() const noexcept { return table_ != nullptr; }
   /// Without a matching entry about 5 ns and one cache line; no clock is read.
   [[nodiscard]] TableAnswer look_up(const Key& key) const noexcept;
   /// The same at a given instant.
   [[nodiscard]] TableAnswer look_up(const Key& key, HostInstant now) const noexcept;
+  /// When a daemon last wrote; boot when the reader is closed or no daemon has finished starting.
+  [[nodiscard]] HostInstant heartbeat() const noexcept;
 
  private:
-  std::span<const std::byte> bytes_;
+  template <typename Clock>
+  [[nodiscard]] TableAnswer answer(const Key& key, const Clock& clock) const noexcept;
+
+  const std::byte* table_ = nullptr;
+  std::uint32_t bucket_count_ = 0;  // read from the mapping once, at open
 };
 
 }  // namespace popgate
