@@ -13,6 +13,8 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
+#include <string_view>
 
 #include "libclient/key.h"
 #include "libclient/match/request.h"
@@ -34,5 +36,10 @@ struct Matches {
 };
 
 void match(const RulesView& rules, const Request& request, Matches& out) noexcept;
+
+/// For a caller that did its own matching: the key of `bytes` under the rule of that name, in a name space apart from
+/// the keys that rules build. False when no enabled rule has the name.
+[[nodiscard]] bool custom_key(const RulesView& rules, std::string_view rule_name, std::span<const std::byte> bytes,
+                              Match& out) noexcept;
 
 }  // namespace popgate

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "libclient/key.h"
+#include "libclient/match/rules_block.h"
 
 namespace popgate {
 
@@ -34,17 +35,23 @@ class RulesView {
   RulesView() = default;
 
   /// True, and ready to use, when `bytes` is a well-formed block of this version. Otherwise the view stays empty,
-  /// matches nothing, and `reason` (a string literal) says why.
+  /// matches nothing, and `reason` (a string literal) says why. Reads every byte once: not for the request path.
   [[nodiscard]] bool open(std::span<const std::byte> bytes, const char*& reason) noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
   [[nodiscard]] std::uint64_t revision() const noexcept;
   [[nodiscard]] HashSecret secret() const noexcept;
   [[nodiscard]] RuleFacts facts(RuleNumber rule) const noexcept;
+  /// The rule of that name, by an index; null when there is none, or it is disabled.
+  [[nodiscard]] const RuleRecord* find(std::string_view name) const noexcept;
+  [[nodiscard]] std::size_t rule_count() const noexcept { return block_.rules.size(); }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+  /// All empty when the view is.
+  [[nodiscard]] const RulesBlock& block() const noexcept { return block_; }
 
  private:
   std::span<const std::byte> bytes_;
+  RulesBlock block_;
 };
 
 }  // namespace popgate

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libclient/match/rules_view.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "libclient/match/rules_index.h"
+
+namespace popgate {
+
+bool RulesView::open(std::span<const std::byte> bytes, const char*& reason) noexcept {
+  *this = {};
+  RulesBlock block;
+  reason = open_block(bytes, block);
+  if (reason != nullptr) return false;
+  bytes_ = bytes;
+  block_ = block;
+  return true;
+}
+
+std::uint64_t RulesView::revision() const noexcept { return empty() ? 0 : block_.header->revision; }
+
+HashSecret RulesView::secret() const noexcept {
+  HashSecret secret;
+  if (!empty()) std::copy(std::begin(block_.header->secret), std::end(block_.header->secret), secret.bytes.begin());
+  return secret;
+}
+
+RuleFacts RulesView::facts(RuleNumber rule) const noexcept {
+  if (rule >= block_.numbers.size() || block_.numbers[rule] == kNoRecord) return {};
+  const RuleRecord& record = block_.rules[block_.numbers[rule]];
+  return {.name = block_.text_of(record.name),
+          .limit = record.limit,
+          .window_us = record.window_us,
+          .cost = record.cost,
+          .blocks = (record.flags & kRuleFlagBlocks) != 0,
+          .counts_all = (record.flags & kRuleFlagCountsAll) != 0,
+          .exists = true};
+}
+
+const RuleRecord* RulesView::find(std::string_view name) const noexcept {
+  if (empty()) return nullptr;
+  const std::uint32_t index =
+      index_find(block_.name_index, index_hash(block_.header->index_seed, name),
+                 [&](std::uint32_t rule) { return block_.text_of(block_.rules[rule].name) == name; });
+  return index == kNoRecord ? nullptr : &block_.rules[index];
+}
+
+}  // namespace popgate
