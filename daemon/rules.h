@@ -12,6 +12,7 @@
 //             2. Every WindowShape has 2 * tolerance <= slot / 2 and an expiry that memcached can hold (30 days).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -44,7 +45,7 @@ struct MatchSpec {
 
 struct KeyPartSpec {
   KeyPart type = KeyPart::kClientIp;
-  std::string name;  // of the header (lower case) or cookie
+  std::string name{};  // of the header (lower case) or cookie
   std::uint8_t v4_prefix = 32;
   std::uint8_t v6_prefix = 64;
 };
@@ -68,9 +69,23 @@ struct Rule {
   bool enabled = true;
 };
 
+inline constexpr std::chrono::hours kMitigationMax{24 * 14};  // longer ones are refused; endless ones do not exist
+
+/// Counters outlive their window by this much: the longest that a hit waits between its stamp and the flush that
+/// creates its counter, a daemon's restart and a slow shard included.
+inline constexpr std::chrono::seconds kFlushAgeMax{10};
+/// memcached reads a longer relative expiry as a date in 1970, and the counter is born expired.
+inline constexpr std::chrono::seconds kCounterExpiryMax{30 * 24 * 3600};
+
+/// The relative expiry of a counter: until its slot has left every node's window. memcached's clock has whole seconds.
+[[nodiscard]] constexpr std::chrono::seconds counter_expiry(const WindowShape& shape) {
+  return std::chrono::ceil<std::chrono::seconds>(shape.window + shape.slot + 2 * shape.tolerance) + kFlushAgeMax +
+         std::chrono::seconds(1);
+}
+
 class RuleSet {
  public:
-  RuleSet() = default;
+  RuleSet() : RuleSet(std::vector<Rule>{}) {}
   explicit RuleSet(std::vector<Rule> rules);
 
   [[nodiscard]] const Rule* by_number(RuleNumber number) const;
@@ -89,21 +104,25 @@ class RuleSet {
 
 using SharedRules = std::shared_ptr<const RuleSet>;
 
+/// The id of the rule of that name.
+[[nodiscard]] RuleId rule_id(std::string_view name);
+
 /// Fills in id, counter_identity and revision from the rest of the rule.
 void identify(Rule& rule);
 
 /// The key of an identity that a person typed: one value for each part of the rule's key, in order. False, with a
-/// reason, when a value does not fit its part (not an address, say). `-` stands for missing.
+/// reason, when a value does not fit its part (not an address, say). `-` stands for missing. Hosts, paths and methods
+/// are brought to the form that the matcher gives them.
 [[nodiscard]] bool key_of_values(const Rule& rule, const HashSecret& secret, const std::vector<std::string>& values,
                                  Key& out, std::string& reason);
-
-/// The compiled form (libclient/match/rules_format.h) of the enabled rules.
-[[nodiscard]] std::vector<std::byte> compile_rules(const RuleSet& rules, const HashSecret& secret,
-                                                   const std::vector<struct AddressRange>& trusted_proxies);
 
 struct AddressRange {
   ClientAddress base;
   std::uint8_t prefix_bits = 0;
 };
+
+/// The compiled form (libclient/match/rules_format.h) of the enabled rules. About 1 s for 300,000 rules on a busy core.
+[[nodiscard]] std::vector<std::byte> compile_rules(const RuleSet& rules, const HashSecret& secret,
+                                                   const std::vector<AddressRange>& trusted_proxies);
 
 }  // namespace popgate

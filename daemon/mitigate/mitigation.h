@@ -44,8 +44,6 @@ struct Evidence {
   std::uint64_t limit = 0;
 };
 
-inline constexpr std::chrono::hours kMitigationMax{24 * 14};  // longer ones are refused; endless ones do not exist
-
 struct Mitigation {
   Space space = Space::kAutomatic;
   Key key;

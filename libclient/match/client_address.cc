@@ -23,11 +23,18 @@ bool is_port(std::string_view text) noexcept {
   return port <= UINT16_MAX;
 }
 
-/// `fe80::1%eth0`: the zone means something on one host only. False when it is empty.
+bool is_zone(std::string_view text) noexcept {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    const char lower = static_cast<char>(c | 0x20);
+    return (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
+  });
+}
+
+/// `fe80::1%eth0`: the zone means something on one host only. False when it is not the name of an interface.
 bool cut_zone(std::string_view& text) noexcept {
   const std::size_t percent = text.find('%');
   if (percent == std::string_view::npos) return true;
-  if (percent + 1 == text.size() || text.find(':') == std::string_view::npos) return false;
+  if (!is_zone(text.substr(percent + 1)) || text.find(':') == std::string_view::npos) return false;
   text = text.substr(0, percent);
   return true;
 }
