@@ -6,8 +6,8 @@
 //
 // Threads: values.
 // Invariants: 1. `version` orders two entries for one (space, key) the same way on every node.
-//             2. An entry with `lifted` set is a tombstone: it blocks nothing and beats every decision of a lower
-//             epoch.
+//             2. An entry with `lifted` set is a tombstone: it blocks nothing, holds for both spaces (its own is
+//                kOperator) and beats every decision made without knowing it. Its `until` says how long it is kept.
 #pragma once
 
 #include <compare>
@@ -27,9 +27,12 @@ using NodeId = std::uint64_t;  // hash of the node's name
 /// Rules' decisions and operators' blocks live apart: neither shortens the other.
 enum class Space : std::uint8_t { kAutomatic = 0, kOperator = 1 };
 
-/// Which of two entries for one key stands. A lift raises the epoch; a decision carries the epoch it had seen.
+/// Which of two entries for one key stands. A lift raises the key's epoch; a decision carries the epoch it had seen.
+/// The epoch of a lift is its watermark in microseconds, or one more than the epoch it had seen when that is later. So
+/// two operators who lift at the same time on two nodes cannot choose the same one by chance, and a decision that saw
+/// only the later one has counted nothing that the other forgave.
 struct Version {
-  std::uint64_t epoch = 0;
+  std::uint64_t epoch = 0;    // 0: no lift yet
   std::uint64_t counter = 0;  // of the node that decided; rises with every decision of it, across restarts
   NodeId node = 0;
   std::uint64_t incarnation = 0;  // of that node's daemon: start time in microseconds
@@ -51,7 +54,7 @@ struct Mitigation {
   std::uint64_t rule_revision = 0;
   Version version;
   bool lifted = false;
-  PopInstant watermark{};   // of a lift: hits up to it no longer count for the key
+  PopInstant watermark{};   // of a lift: hits up to it no longer count for the key; its epoch as an instant
   HostInstant until{};      // on this host's clock
   PopInstant until_wall{};  // for people, and for a record file read after a reboot
   PopInstant decided_at{};  // the decider's wall clock, for people

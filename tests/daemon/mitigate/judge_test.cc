@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/mitigate/judge.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/daemon/mitigate/samples.h"
+
+namespace popgate {
+namespace {
+
+Rate estimate_of(double estimate) { return {0, estimate, std::nullopt}; }
+
+TEST(Judge, limit_hits_pass_and_the_next_is_over) {
+  const Rule rule = sample_rule(7, 100);
+  EXPECT_FALSE(judge(rule, estimate_of(100), seconds(1), kHostNow));
+  EXPECT_TRUE(judge(rule, estimate_of(100.001), seconds(1), kHostNow));
+}
+
+TEST(Judge, a_limit_of_zero_is_over_with_the_first_hit) {
+  const Rule rule = sample_rule(7, 0);
+  EXPECT_FALSE(judge(rule, estimate_of(0), seconds(0), kHostNow));
+  EXPECT_TRUE(judge(rule, estimate_of(1), seconds(60), kHostNow));
+  EXPECT_EQ(admitting_level(rule), 0);
+}
+
+TEST(Judge, lasts_as_long_as_the_rule_says_when_that_is_longer_than_the_fall) {
+  const auto judgement = judge(sample_rule(), estimate_of(150), seconds(20), kHostNow);
+  ASSERT_TRUE(judgement);
+  EXPECT_EQ(judgement->until, kHostNow + minutes(10));
+  EXPECT_EQ(judgement->admitted_from, kHostNow + seconds(20));
+}
+
+TEST(Judge, lasts_until_a_waiting_client_is_admitted_when_that_is_longer_than_the_rule_says) {
+  Rule rule = sample_rule();
+  rule.mitigate = seconds(5);
+  const auto judgement = judge(rule, estimate_of(150), seconds(20), kHostNow);
+  ASSERT_TRUE(judgement);
+  EXPECT_EQ(judgement->until, kHostNow + seconds(20));
+}
+
+TEST(Judge, throttle_lasts_for_the_fall_alone) {
+  Rule rule = sample_rule();
+  rule.mitigate = seconds(0);
+  const auto judgement = judge(rule, estimate_of(101), milliseconds(1700), kHostNow);
+  ASSERT_TRUE(judgement);
+  EXPECT_EQ(judgement->until, kHostNow + milliseconds(1700));
+}
+
+TEST(Judge, nothing_lasts_longer_than_the_longest_mitigation) {
+  Rule rule = sample_rule();
+  rule.mitigate = hours(24 * 15);
+  const auto by_rule = judge(rule, estimate_of(101), seconds(1), kHostNow);
+  ASSERT_TRUE(by_rule);
+  EXPECT_EQ(by_rule->until, kHostNow + kMitigationMax);
+  const auto by_fall = judge(rule, estimate_of(101), hours(24 * 15), kHostNow);
+  ASSERT_TRUE(by_fall);
+  EXPECT_EQ(by_fall->admitted_from, kHostNow + kMitigationMax);
+}
+
+TEST(Judge, a_disabled_rule_judges_nobody) {
+  Rule rule = sample_rule();
+  rule.enabled = false;
+  EXPECT_FALSE(judge(rule, estimate_of(1000), seconds(1), kHostNow));
+}
+
+TEST(Judge, a_rate_falls_to_one_below_the_limit_so_that_one_more_hit_fits) {
+  EXPECT_EQ(admitting_level(sample_rule(7, 100)), 99);
+  EXPECT_EQ(admitting_level(sample_rule(7, 1)), 0);
+}
+
+}  // namespace
+}  // namespace popgate
