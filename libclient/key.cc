@@ -84,12 +84,17 @@ Key KeyBuilder::finish() noexcept {
 }
 
 std::string key_text(const Key& key) {
-  std::string text;
-  text.reserve(32);
-  for (const std::uint64_t half : {key.hi, key.lo}) {
-    for (int shift = 60; shift >= 0; shift -= 4) text.push_back(kHexDigits[half >> shift & 15]);
-  }
+  char text[kKeyTextBytes];
+  write_key_text(key, text);
   return text;
+}
+
+void write_key_text(const Key& key, char (&out)[kKeyTextBytes]) noexcept {
+  char* next = out;
+  for (const std::uint64_t half : {key.hi, key.lo}) {
+    for (int shift = 60; shift >= 0; shift -= 4) *next++ = kHexDigits[half >> shift & 15];
+  }
+  *next = '\0';
 }
 
 bool parse_key_text(std::string_view text, Key& out) noexcept {

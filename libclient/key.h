@@ -94,6 +94,9 @@ class KeyBuilder {
 
 /// 32 lower-case hexadecimal digits, as people see a key (`popgatectl explain`, block ids).
 [[nodiscard]] std::string key_text(const Key& key);
+/// The same and a terminating zero, without allocating.
+inline constexpr std::size_t kKeyTextBytes = 33;
+void write_key_text(const Key& key, char (&out)[kKeyTextBytes]) noexcept;
 /// False unless `text` is exactly 32 hexadecimal digits.
 [[nodiscard]] bool parse_key_text(std::string_view text, Key& out) noexcept;
 
