@@ -3,11 +3,14 @@
 // The bytes of a hit ring: the one-way queue from one worker thread to the daemon.
 //
 // The worker creates it as a memfd sealed against shrinking, growing and further seals, keeps it, and hands it to each
-// daemon that comes. The worker alone writes slots, `head`, and what it dropped; the daemon alone writes `tail`.
-// The daemon trusts nothing in it: positions are checked against each other, every slot against the rules.
+// daemon that comes. The worker alone writes slots, `head`, and what it dropped; the daemon alone writes `tail` and
+// what it folded. The daemon trusts nothing in it: positions are checked against each other, every slot against the
+// rules.
 //
-// Layout: RingHeader (one page), ring_slots × RingSlot, then one 64-bit count of dropped hits per rule number
-// (kRuleNumbersMax of them; pages that are never written take no memory).
+// Layout: RingHeader (one page), ring_slots × RingSlot, then two arrays of 64-bit counts, one count per rule number
+// (kRuleNumbersMax each; pages that are never written take no memory): `dropped`, what the worker dropped because the
+// ring was full, and `folded`, how much of it the daemon has taken into its ledger. It stands here and not in the
+// daemon, so that a daemon that starts afresh does not count the same drops again.
 //
 // Order: a slot is written before `head` moves past it (release), and read after `head` was read (acquire); a slot is
 // read before `tail` moves past it (release), and overwritten after `tail` was read (acquire).
@@ -39,6 +42,13 @@ struct Hit {
   std::uint32_t cost = 1;
 };
 
+/// Names a ring to the daemons that come and go. Random; never shown, because who knows it could claim the ring.
+struct RingId {
+  std::uint64_t hi = 0;
+  std::uint64_t lo = 0;
+  friend bool operator==(const RingId&, const RingId&) = default;
+};
+
 struct RingSlot {
   std::uint64_t key_hi;
   std::uint64_t key_lo;
@@ -52,7 +62,7 @@ struct RingHeader {
   std::uint64_t magic;                          // worker, once
   std::uint32_t version;                        // worker, once
   std::uint32_t ring_slots;                     // worker, once: a power of two
-  std::uint64_t ring_id[2];                     // worker, once: random; names the ring to the next daemon's ledger
+  RingId ring_id;                               // worker, once
   std::int32_t worker_pid;                      // worker, once: for people only
   char worker_name[32];                         // worker, once: for people only, zero-terminated
   alignas(64) std::atomic<std::uint64_t> head;  // worker
@@ -66,8 +76,13 @@ constexpr std::size_t ring_slots_offset() { return kRingHeaderBytes; }
 constexpr std::size_t ring_dropped_offset(std::uint32_t ring_slots) {
   return kRingHeaderBytes + std::size_t{ring_slots} * sizeof(RingSlot);
 }
-constexpr std::size_t ring_bytes(std::uint32_t ring_slots) {
-  return ring_dropped_offset(ring_slots) + std::size_t{kRuleNumbersMax} * sizeof(std::uint64_t);
+inline constexpr std::size_t kRingCountsBytes = std::size_t{kRuleNumbersMax} * sizeof(std::uint64_t);
+constexpr std::size_t ring_folded_offset(std::uint32_t ring_slots) {
+  return ring_dropped_offset(ring_slots) + kRingCountsBytes;
+}
+constexpr std::size_t ring_bytes(std::uint32_t ring_slots) { return ring_folded_offset(ring_slots) + kRingCountsBytes; }
+constexpr bool ring_slots_allowed(std::uint32_t ring_slots) {
+  return ring_slots >= kRingSlotsMin && ring_slots <= kRingSlotsMax && (ring_slots & (ring_slots - 1)) == 0;
 }
 
 }  // namespace popgate
