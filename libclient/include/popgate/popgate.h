@@ -11,8 +11,7 @@
  *     request.path = path;        request.path_bytes = strlen(path);
  *     popgate_client_address(gate, peer_text, peer_bytes, forwarded_for, forwarded_for_bytes, &request.client);
  *     popgate_verdict verdict = POPGATE_VERDICT_INIT;
- *     if (popgate_check(gate, &request, &verdict) == POPGATE_BLOCK) ...               // 429, Retry-After:
- * verdict.retry_after_s
+ *     if (popgate_check(gate, &request, &verdict) == POPGATE_BLOCK) ...     // 429, Retry-After: verdict.retry_after_s
  *
  *     popgate_tick(gate);         // every 100 ms or so, from the worker's own timer: (re)attaches to the daemon
  *     popgate_close(gate);
@@ -26,7 +25,7 @@
  *  4. Strings are pointer and byte count, not terminated; they are only read during the call. A null pointer with a
  *     count of 0 is an empty string.
  *  5. Structs begin with their size, set by the *_INIT macros. Fields are only ever added at the end; nothing is
- * removed. A size that no release has had is refused with POPGATE_INVALID (popgate_check then passes the request).
+ *     removed. A size that no release has had is refused with POPGATE_INVALID (popgate_check then passes the request).
  *  6. Nothing here aborts, throws or writes to a log. Times end in their unit.
  */
 #ifndef POPGATE_POPGATE_H
@@ -111,8 +110,7 @@ typedef struct popgate_verdict {
 
 typedef struct popgate_options {
   size_t struct_bytes;
-  uint32_t
-      ring_slots; /* hits that wait for the daemon at most; a power of two from 1024 to 1048576; 0: 65536 (2 MiB) */
+  uint32_t ring_slots;     /* hits that wait for the daemon at most: 1024 to 1048576, a power of two; 0: 65536, 2 MiB */
   uint32_t tick_thread;    /* 1: a helper thread calls popgate_tick every 100 ms; the caller then must not */
   const char* worker_name; /* shown by `popgatectl status`; may be null; cut after 31 bytes */
 } popgate_options;

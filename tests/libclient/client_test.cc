@@ -1,0 +1,616 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The library through its C ABI, against the real daemon side of the worker socket.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <popgate/popgate.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "libclient/attach_message.h"
+#include "libclient/check/table_reader.h"
+#include "tests/libclient/daemon_side.h"
+
+namespace popgate {
+namespace {
+
+using std::chrono::seconds;
+
+struct CloseClient {
+  void operator()(popgate_client* client) const { popgate_close(client); }
+};
+using ClientOwner = std::unique_ptr<popgate_client, CloseClient>;
+
+ClientOwner open_client(const std::string& path, const popgate_options* options = nullptr) {
+  popgate_client* client = nullptr;
+  EXPECT_EQ(popgate_open(path.c_str(), options, &client), POPGATE_OK);
+  return ClientOwner(client);
+}
+
+popgate_statistics statistics_of(const ClientOwner& client) {
+  popgate_statistics statistics = POPGATE_STATISTICS_INIT;
+  EXPECT_EQ(popgate_get_statistics(client.get(), &statistics), POPGATE_OK);
+  return statistics;
+}
+
+popgate_request request_from(const char* address) {
+  popgate_request request = POPGATE_REQUEST_INIT;
+  request.method = "GET";
+  request.method_bytes = 3;
+  request.host = "example.com";
+  request.host_bytes = 11;
+  request.path = "/";
+  request.path_bytes = 1;
+  EXPECT_EQ(popgate_parse_address(address, std::strlen(address), &request.client), POPGATE_OK);
+  return request;
+}
+
+class ClientTest : public testing::Test {
+ protected:
+  ClientTest() : socket_path_(directory_.file("workers.sock")), ledger_(Ledger::in_memory()) {
+    for (const RuleId rule : {101, 102, 103}) numbers_.push_back(*ledger_->number_for(rule));
+  }
+
+  void start_daemon(const std::vector<Rule>& rules) {
+    daemon_ = std::make_unique<DaemonSide>(socket_path_, *ledger_, table_);
+    daemon_->use_rules(rules);
+  }
+  [[nodiscard]] bool attach(const ClientOwner& client, std::uint64_t attaches = 1) {
+    return daemon_->pump_until([&] {
+      popgate_tick(client.get());
+      const popgate_statistics statistics = statistics_of(client);
+      return statistics.attached == 1 && statistics.attaches == attaches;
+    });
+  }
+  [[nodiscard]] bool detach(const ClientOwner& client) {
+    daemon_.reset();
+    const HostInstant deadline = HostClock::now() + seconds(10);
+    while (statistics_of(client).attached == 1 && HostClock::now() < deadline) popgate_tick(client.get());
+    return statistics_of(client).attached == 0;
+  }
+  [[nodiscard]] bool hits_arrive(std::size_t count) {
+    return daemon_->pump_until([&] { return daemon_->hits().size() >= count; });
+  }
+  // The key of a client's address under a rule, as it arrives at the daemon.
+  Key key_of(const ClientOwner& client, const popgate_request& request) {
+    const std::size_t before = daemon_->hits().size();
+    EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_PASS);
+    EXPECT_TRUE(hits_arrive(before + 1));
+    return daemon_->hits().empty() ? Key{} : daemon_->hits().back().key;
+  }
+
+  TemporaryDirectory directory_;
+  std::string socket_path_;
+  std::unique_ptr<Ledger> ledger_;
+  std::vector<RuleNumber> numbers_;
+  DaemonSide::Table table_;
+  std::unique_ptr<DaemonSide> daemon_;
+};
+
+TEST_F(ClientTest, without_a_daemon_everything_passes_and_is_counted) {
+  const ClientOwner client = open_client(socket_path_);
+  const popgate_request request = request_from("192.0.2.1");
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_PASS);
+  EXPECT_EQ(popgate_check_key(client.get(), "a", 1, "k", 1, nullptr), POPGATE_PASS);
+  const popgate_statistics statistics = statistics_of(client);
+  EXPECT_EQ(statistics.checks, 6U);
+  EXPECT_EQ(statistics.checks_detached, 6U);
+  EXPECT_EQ(statistics.checks_invalid, 0U);
+  EXPECT_EQ(statistics.attached, 0U);
+  EXPECT_EQ(popgate_file_descriptor(client.get()), -1);
+}
+
+TEST_F(ClientTest, attaches_by_itself_when_a_daemon_appears) {
+  const ClientOwner client = open_client(socket_path_);
+  popgate_tick(client.get());
+  start_daemon({rule_for_all("all", numbers_[0])});
+  ASSERT_TRUE(attach(client));
+  EXPECT_GE(popgate_file_descriptor(client.get()), 0);
+  ASSERT_EQ(daemon_->workers().status().size(), 1U);
+  EXPECT_EQ(daemon_->workers().status()[0].pid, getpid());
+}
+
+TEST_F(ClientTest, a_passing_request_is_recorded_for_every_rule_it_falls_under_stamped_and_at_its_cost) {
+  Rule heavy = rule_for_all("heavy", numbers_[1]);
+  heavy.cost = 5;
+  start_daemon({rule_for_all("all", numbers_[0]), heavy});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  popgate_verdict verdict = POPGATE_VERDICT_INIT;
+  const std::int64_t before = PopClock::now().time_since_epoch().count();
+  EXPECT_EQ(popgate_check(client.get(), &request, &verdict), POPGATE_PASS);
+  const std::int64_t after = PopClock::now().time_since_epoch().count();
+  EXPECT_EQ(verdict.matched, 2U);
+  EXPECT_EQ(verdict.blocked, 0);
+  EXPECT_STREQ(verdict.rule, "");
+  ASSERT_TRUE(hits_arrive(2));
+  EXPECT_EQ(daemon_->hits()[0].rule, numbers_[0]);
+  EXPECT_EQ(daemon_->hits()[0].cost, 1U);
+  EXPECT_EQ(daemon_->hits()[1].rule, numbers_[1]);
+  EXPECT_EQ(daemon_->hits()[1].cost, 5U);
+  for (const Hit& hit : daemon_->hits()) {
+    EXPECT_GE(hit.stamp_us, before);
+    EXPECT_LE(hit.stamp_us, after);
+  }
+  EXPECT_EQ(statistics_of(client).hits_recorded, 6U);
+}
+
+TEST_F(ClientTest, a_mitigated_client_is_blocked_and_told_how_long_and_others_pass) {
+  start_daemon({rule_for_all("all", numbers_[0])});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  const Key key = key_of(client, request);
+  table_.put(key, numbers_[0], milliseconds(59'500));
+
+  popgate_verdict verdict = POPGATE_VERDICT_INIT;
+  EXPECT_EQ(popgate_check(client.get(), &request, &verdict), POPGATE_BLOCK);
+  EXPECT_EQ(verdict.blocked, 1);
+  EXPECT_EQ(verdict.retry_after_s, 60U);  // 59.5 s, rounded up
+  EXPECT_EQ(verdict.limit, 100U);
+  EXPECT_EQ(verdict.window_ms, 60'000U);
+  EXPECT_STREQ(verdict.rule, "all");
+  EXPECT_EQ(std::string(verdict.key), key_text(key));
+  EXPECT_EQ(statistics_of(client).blocked, 1U);
+
+  const popgate_request other = request_from("192.0.2.2");
+  EXPECT_EQ(popgate_check(client.get(), &other, &verdict), POPGATE_PASS);
+  EXPECT_EQ(verdict.blocked, 0);
+  EXPECT_STREQ(verdict.rule, "");
+}
+
+TEST_F(ClientTest, a_blocked_request_is_recorded_only_for_rules_that_count_all) {
+  Rule counting = rule_for_all("counts all", numbers_[1]);
+  counting.count = CountMode::kAll;
+  start_daemon({rule_for_all("all", numbers_[0]), counting});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_PASS);
+  ASSERT_TRUE(hits_arrive(2));
+  table_.put(daemon_->hits()[0].key, numbers_[0], seconds(60));
+
+  EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_BLOCK);
+  ASSERT_TRUE(hits_arrive(3));
+  EXPECT_EQ(daemon_->hits()[2].rule, numbers_[1]);
+  EXPECT_EQ(statistics_of(client).hits_recorded, 3U);
+}
+
+TEST_F(ClientTest, a_rule_that_logs_passes_what_it_would_block_and_does_not_count_it) {
+  Rule logging = rule_for_all("logs", numbers_[0]);
+  logging.action = Action::kLog;
+  start_daemon({logging, rule_for_all("all", numbers_[1])});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_PASS);
+  ASSERT_TRUE(hits_arrive(2));
+  table_.put(daemon_->hits()[0].key, numbers_[0], seconds(60), kTableFlagLogOnly);
+
+  popgate_verdict verdict = POPGATE_VERDICT_INIT;
+  EXPECT_EQ(popgate_check(client.get(), &request, &verdict), POPGATE_PASS);
+  EXPECT_EQ(verdict.blocked, 0);
+  EXPECT_EQ(verdict.would_block, 1);
+  EXPECT_STREQ(verdict.rule, "logs");
+  ASSERT_TRUE(hits_arrive(3));
+  EXPECT_EQ(daemon_->hits()[2].rule, numbers_[1]);
+  EXPECT_EQ(statistics_of(client).would_block, 1U);
+  EXPECT_EQ(statistics_of(client).blocked, 0U);
+}
+
+TEST_F(ClientTest, an_operators_block_stops_the_request_under_a_rule_that_only_logs) {
+  Rule logging = rule_for_all("logs", numbers_[0]);
+  logging.action = Action::kLog;
+  start_daemon({logging});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  table_.put(key_of(client, request), numbers_[0], seconds(60), kTableFlagOperator);
+  EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_BLOCK);
+}
+
+TEST_F(ClientTest, the_verdict_names_the_blocking_rule_that_ends_last) {
+  Rule logging = rule_for_all("logs longest", numbers_[2]);
+  logging.action = Action::kLog;
+  start_daemon({rule_for_all("short", numbers_[0]), rule_for_all("long", numbers_[1]), logging});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_PASS);
+  ASSERT_TRUE(hits_arrive(3));
+  table_.put(daemon_->hits()[0].key, numbers_[0], seconds(10));
+  table_.put(daemon_->hits()[1].key, numbers_[1], milliseconds(29'900));
+  table_.put(daemon_->hits()[2].key, numbers_[2], seconds(300), kTableFlagLogOnly);
+  popgate_verdict verdict = POPGATE_VERDICT_INIT;
+  EXPECT_EQ(popgate_check(client.get(), &request, &verdict), POPGATE_BLOCK);
+  EXPECT_STREQ(verdict.rule, "long");
+  EXPECT_EQ(verdict.retry_after_s, 30U);
+  EXPECT_EQ(verdict.would_block, 1);
+}
+
+TEST_F(ClientTest, a_throttled_key_passes_at_its_share) {
+  start_daemon({rule_for_all("all", numbers_[0])});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  table_.put(key_of(client, request), numbers_[0], seconds(60), 0, 64);
+  int passed = 0;
+  for (int i = 0; i < 10'000; ++i) passed += popgate_check(client.get(), &request, nullptr) == POPGATE_PASS ? 1 : 0;
+  // 64 of 256 of 10,000: 2,500; six standard deviations are 260.
+  EXPECT_NEAR(passed, 2500, 260);
+}
+
+TEST_F(ClientTest, blocks_go_on_and_end_on_time_after_the_daemon_died) {
+  start_daemon({rule_for_all("all", numbers_[0])});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  const Key key = key_of(client, request);
+  const HostInstant put = HostClock::now();
+  table_.put(key, numbers_[0], milliseconds(400));
+  ASSERT_TRUE(detach(client));
+  EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_BLOCK);
+  while (popgate_check(client.get(), &request, nullptr) == POPGATE_BLOCK) {
+    ASSERT_LT(HostClock::now() - put, seconds(10));
+    usleep(1000);
+  }
+  EXPECT_GE(HostClock::now() - put, milliseconds(400));
+  EXPECT_EQ(statistics_of(client).checks_detached, 0U);
+}
+
+TEST_F(ClientTest, hits_made_while_no_daemon_runs_reach_the_next_one) {
+  start_daemon({rule_for_all("all", numbers_[0])});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  ASSERT_TRUE(detach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_PASS);
+  start_daemon({rule_for_all("all", numbers_[0])});
+  ASSERT_TRUE(attach(client, 2));
+  EXPECT_TRUE(hits_arrive(100));
+  EXPECT_EQ(daemon_->hits().size(), 100U);
+}
+
+TEST_F(ClientTest, takes_over_new_rules_and_keeps_what_is_blocked) {
+  start_daemon({rule_for_all("all", numbers_[0])});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  table_.put(key_of(client, request), numbers_[0], seconds(60));
+  Rule raised = rule_for_all("all", numbers_[0]);
+  raised.limit = 777;
+  popgate_verdict verdict = POPGATE_VERDICT_INIT;
+  daemon_->use_rules({raised});
+  EXPECT_TRUE(daemon_->pump_until([&] {
+    popgate_tick(client.get());
+    return popgate_check(client.get(), &request, &verdict) == POPGATE_BLOCK && verdict.limit == 777;
+  }));
+  EXPECT_EQ(statistics_of(client).attaches, 1U);
+}
+
+TEST_F(ClientTest, closing_hands_the_hits_in_the_ring_to_the_daemon) {
+  start_daemon({rule_for_all("all", numbers_[0])});
+  ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  for (int i = 0; i < 3000; ++i) EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_PASS);
+  client.reset();
+  EXPECT_TRUE(hits_arrive(3000));
+  EXPECT_TRUE(daemon_->pump_until([&] { return daemon_->workers().status().empty(); }));
+  EXPECT_EQ(ledger_->row(numbers_[0])[LedgerColumn::kDrained], 3000U);
+}
+
+TEST_F(ClientTest, a_full_ring_drops_the_newest_and_both_sides_agree_how_many) {
+  start_daemon({rule_for_all("all", numbers_[0])});
+  popgate_options options = POPGATE_OPTIONS_INIT;
+  options.ring_slots = 1024;
+  const ClientOwner client = open_client(socket_path_, &options);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  for (int i = 0; i < 1500; ++i) EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_PASS);
+  EXPECT_EQ(statistics_of(client).hits_recorded, 1024U);
+  EXPECT_EQ(statistics_of(client).hits_dropped, 476U);
+  EXPECT_TRUE(daemon_->pump_until([&] {
+    const LedgerRow row = ledger_->row(numbers_[0]);
+    return row[LedgerColumn::kDrained] == 1024 && row[LedgerColumn::kRingDropped] == 476;
+  }));
+}
+
+TEST_F(ClientTest, a_caller_that_matches_itself_is_blocked_by_its_own_keys) {
+  start_daemon({rule_for_all("all", numbers_[0])});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  EXPECT_EQ(popgate_check_key(client.get(), "all", 3, "user 7", 6, nullptr), POPGATE_PASS);
+  ASSERT_TRUE(hits_arrive(1));
+  table_.put(daemon_->hits()[0].key, numbers_[0], seconds(60));
+  EXPECT_EQ(popgate_check_key(client.get(), "all", 3, "user 7", 6, nullptr), POPGATE_BLOCK);
+  EXPECT_EQ(popgate_check_key(client.get(), "all", 3, "user 8", 6, nullptr), POPGATE_PASS);
+  EXPECT_EQ(popgate_check_key(client.get(), "nobody's", 8, "user 7", 6, nullptr), POPGATE_PASS);
+  EXPECT_EQ(statistics_of(client).checks_invalid, 1U);
+}
+
+TEST_F(ClientTest, looking_on_gives_the_verdict_and_records_nothing) {
+  start_daemon({rule_for_all("all", numbers_[0])});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  EXPECT_EQ(popgate_peek(client.get(), &request, nullptr), POPGATE_PASS);
+  table_.put(key_of(client, request), numbers_[0], seconds(60));
+  popgate_verdict verdict = POPGATE_VERDICT_INIT;
+  EXPECT_EQ(popgate_peek(client.get(), &request, &verdict), POPGATE_BLOCK);
+  EXPECT_STREQ(verdict.rule, "all");
+  EXPECT_EQ(statistics_of(client).hits_recorded, 1U);
+  EXPECT_EQ(statistics_of(client).blocked, 0U);
+}
+
+TEST_F(ClientTest, arguments_that_are_wrong_pass_and_are_counted) {
+  const ClientOwner client = open_client(socket_path_);
+  popgate_request request = request_from("192.0.2.1");
+  EXPECT_EQ(popgate_check(client.get(), nullptr, nullptr), POPGATE_PASS);
+  request.struct_bytes = 8;
+  EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_PASS);
+  request = request_from("192.0.2.1");
+  request.path = nullptr;
+  EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_PASS);
+  request = request_from("192.0.2.1");
+  request.client.bytes = 5;
+  EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_PASS);
+  request = request_from("192.0.2.1");
+  popgate_verdict verdict = POPGATE_VERDICT_INIT;
+  verdict.struct_bytes = 0;
+  EXPECT_EQ(popgate_check(client.get(), &request, &verdict), POPGATE_PASS);
+  EXPECT_EQ(statistics_of(client).checks_invalid, 5U);
+  EXPECT_EQ(statistics_of(client).checks, 5U);
+  EXPECT_EQ(popgate_check(nullptr, &request, nullptr), POPGATE_PASS);
+  EXPECT_EQ(popgate_tick(nullptr), POPGATE_INVALID);
+  popgate_close(nullptr);
+}
+
+TEST_F(ClientTest, opening_refuses_what_it_cannot_mean) {
+  popgate_client* client = nullptr;
+  EXPECT_EQ(popgate_open(nullptr, nullptr, &client), POPGATE_INVALID);
+  EXPECT_EQ(popgate_open("", nullptr, &client), POPGATE_INVALID);
+  EXPECT_EQ(popgate_open(std::string(108, 'x').c_str(), nullptr, &client), POPGATE_INVALID);
+  EXPECT_EQ(popgate_open("/nowhere", nullptr, nullptr), POPGATE_INVALID);
+  popgate_options options = POPGATE_OPTIONS_INIT;
+  options.ring_slots = 1025;
+  EXPECT_EQ(popgate_open("/nowhere", &options, &client), POPGATE_INVALID);
+  options.ring_slots = 512;
+  EXPECT_EQ(popgate_open("/nowhere", &options, &client), POPGATE_INVALID);
+  options.struct_bytes = 1;
+  EXPECT_EQ(popgate_open("/nowhere", &options, &client), POPGATE_INVALID);
+  EXPECT_EQ(client, nullptr);
+}
+
+TEST_F(ClientTest, a_check_from_within_a_check_passes_and_is_counted) {
+  Rule by_header = rule_for_all("by header", numbers_[0]);
+  by_header.key = {{KeyPart::kHeader, "x-user", 32, 64}};
+  start_daemon({by_header});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  popgate_request request = request_from("192.0.2.1");
+  request.header = [](void* context, const char*, std::size_t, const char** value, std::size_t* value_bytes) {
+    auto* const same = static_cast<popgate_client*>(context);
+    const popgate_request inner = request_from("192.0.2.9");
+    EXPECT_EQ(popgate_check(same, &inner, nullptr), POPGATE_PASS);
+    popgate_tick(same);
+    *value = "u";
+    *value_bytes = 1;
+    return 1;
+  };
+  request.header_context = client.get();
+  EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_PASS);
+  EXPECT_EQ(statistics_of(client).checks_invalid, 1U);
+  EXPECT_EQ(statistics_of(client).hits_recorded, 1U);
+}
+
+TEST_F(ClientTest, in_the_child_of_a_fork_checks_pass_and_touch_nothing_of_the_parents) {
+  start_daemon({rule_for_all("all", numbers_[0])});
+  ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  table_.put(key_of(client, request), numbers_[0], seconds(60));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    bool fine = popgate_check(client.get(), &request, nullptr) == POPGATE_PASS;
+    popgate_tick(client.get());
+    fine = fine && popgate_check(client.get(), &request, nullptr) == POPGATE_PASS;
+    fine = fine && popgate_file_descriptor(client.get()) == -1;
+    popgate_statistics statistics = POPGATE_STATISTICS_INIT;
+    fine = fine && popgate_get_statistics(client.get(), &statistics) == POPGATE_OK && statistics.checks_invalid == 2 &&
+           statistics.attached == 0;
+    popgate_close(client.release());
+    _exit(fine ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  // The parent is as attached as before, and its ring has no hit of the child's.
+  popgate_tick(client.get());
+  EXPECT_EQ(statistics_of(client).attached, 1U);
+  EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_BLOCK);
+  const popgate_request other = request_from("192.0.2.2");
+  EXPECT_EQ(popgate_check(client.get(), &other, nullptr), POPGATE_PASS);
+  ASSERT_TRUE(hits_arrive(2));
+  for (int i = 0; i < 20; ++i) daemon_->pump();
+  EXPECT_EQ(daemon_->hits().size(), 2U);
+  EXPECT_EQ(daemon_->workers().status().size(), 1U);
+}
+
+TEST_F(ClientTest, two_workers_forked_from_one_parent_each_open_their_own_and_add_up) {
+  start_daemon({rule_for_all("all", numbers_[0])});
+  constexpr int kHits = 20'000;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 2; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child != 0) {
+      children.push_back(child);
+      continue;
+    }
+    popgate_client* client = nullptr;
+    if (popgate_open(socket_path_.c_str(), nullptr, &client) != POPGATE_OK) _exit(1);
+    popgate_statistics statistics = POPGATE_STATISTICS_INIT;
+    while (popgate_get_statistics(client, &statistics) == POPGATE_OK && statistics.attached == 0) {
+      popgate_tick(client);
+      usleep(1000);
+    }
+    const popgate_request request = request_from(i == 0 ? "192.0.2.1" : "192.0.2.2");
+    for (int hit = 0; hit < kHits; ++hit) (void)popgate_check(client, &request, nullptr);
+    (void)popgate_get_statistics(client, &statistics);
+    popgate_close(client);
+    _exit(statistics.hits_recorded == kHits ? 0 : 1);
+  }
+  EXPECT_TRUE(daemon_->pump_until([&] { return ledger_->row(numbers_[0])[LedgerColumn::kDrained] == 2 * kHits; }));
+  for (const pid_t child : children) {
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  std::map<Key, int> by_key;
+  for (const Hit& hit : daemon_->hits()) ++by_key[hit.key];
+  ASSERT_EQ(by_key.size(), 2U);
+  for (const auto& [key, hits] : by_key) EXPECT_EQ(hits, kHits);
+}
+
+TEST_F(ClientTest, a_worker_that_is_killed_leaves_its_hits_to_the_daemon) {
+  start_daemon({rule_for_all("all", numbers_[0])});
+  int to_parent[2];
+  ASSERT_EQ(pipe(to_parent), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    popgate_client* client = nullptr;
+    if (popgate_open(socket_path_.c_str(), nullptr, &client) != POPGATE_OK) _exit(1);
+    popgate_statistics statistics = POPGATE_STATISTICS_INIT;
+    while (popgate_get_statistics(client, &statistics) == POPGATE_OK && statistics.attached == 0) {
+      popgate_tick(client);
+      usleep(1000);
+    }
+    const popgate_request request = request_from("192.0.2.1");
+    for (int hit = 0; hit < 50'000; ++hit) (void)popgate_check(client, &request, nullptr);
+    (void)!write(to_parent[1], "x", 1);
+    pause();
+    _exit(0);
+  }
+  ASSERT_TRUE(daemon_->pump_until([&] { return daemon_->workers().status().size() == 1; }));
+  char done = 0;
+  ASSERT_EQ(read(to_parent[0], &done, 1), 1);  // meanwhile nothing is drained
+  kill(child, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ::close(to_parent[0]);
+  ::close(to_parent[1]);
+  EXPECT_TRUE(daemon_->pump_until([&] { return daemon_->workers().status().empty(); }));
+  EXPECT_EQ(ledger_->row(numbers_[0])[LedgerColumn::kDrained], 50'000U);
+}
+
+// What checks see while a tick thread replaces rules and table under them. Under ThreadSanitizer this is the proof of
+// snapshots.h's argument.
+TEST_F(ClientTest, a_tick_thread_replaces_rules_while_checks_go_on) {
+  start_daemon({rule_for_all("all", numbers_[0])});
+  popgate_options options = POPGATE_OPTIONS_INIT;
+  options.tick_thread = 1;
+  const ClientOwner client = open_client(socket_path_, &options);
+  ASSERT_TRUE(daemon_->pump_until([&] { return statistics_of(client).attached == 1; }));
+  const popgate_request request = request_from("192.0.2.1");
+  table_.put(key_of(client, request), numbers_[0], seconds(60));
+  for (std::uint64_t limit = 1000; limit < 1005; ++limit) {
+    Rule changed = rule_for_all("all", numbers_[0]);
+    changed.limit = limit;
+    daemon_->use_rules({changed});
+    popgate_verdict verdict = POPGATE_VERDICT_INIT;
+    EXPECT_TRUE(daemon_->pump_until([&] {
+      for (int i = 0; i < 100; ++i) {
+        if (popgate_check(client.get(), &request, &verdict) != POPGATE_BLOCK) return false;
+        if (verdict.limit == limit) return true;
+      }
+      return false;
+    })) << limit;
+  }
+  EXPECT_EQ(popgate_tick(client.get()), POPGATE_OK);  // does nothing, harms nothing
+}
+
+// Answers a hello with what a test wants to send.
+class OddDaemon {
+ public:
+  explicit OddDaemon(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    listener_.reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(listen(listener_.get(), 8), 0);
+  }
+  void accept() {
+    connection_.reset(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    EXPECT_TRUE(connection_.is_open());
+  }
+  void send(const AttachMessage& message, std::span<const int> descriptors) {
+    EXPECT_EQ(send_attach(connection_.get(), message, descriptors), AttachSent::kSent);
+  }
+
+ private:
+  FileDescriptor listener_;
+  FileDescriptor connection_;
+};
+
+TEST_F(ClientTest, what_cannot_be_understood_is_refused_and_counted_and_checks_pass) {
+  OddDaemon odd(socket_path_);
+  const FileDescriptor garbage = read_only_file(std::vector<std::byte>(8192, std::byte{0x5a}));
+  AttachMessage foreign;
+  foreign.kind = AttachKind::kWelcome;
+  foreign.version = 2;
+  AttachMessage damaged;
+  damaged.kind = AttachKind::kWelcome;
+  damaged.table_bytes = damaged.rules_bytes = 8192;
+  AttachMessage longer_than_the_file = damaged;
+  longer_than_the_file.table_bytes = 1U << 20;
+  AttachMessage refusal;
+  refusal.kind = AttachKind::kRefused;
+  const std::array<int, 2> files = {garbage.get(), garbage.get()};
+  const std::span<const int> none;
+  for (const auto& [message, descriptors] :
+       {std::pair(foreign, std::span<const int>(files)), std::pair(damaged, std::span<const int>(files)),
+        std::pair(longer_than_the_file, std::span<const int>(files)), std::pair(damaged, none),
+        std::pair(refusal, none)}) {
+    const ClientOwner client = open_client(socket_path_);
+    odd.accept();
+    odd.send(message, descriptors);
+    popgate_tick(client.get());
+    EXPECT_EQ(statistics_of(client).refused, 1U);
+    EXPECT_EQ(statistics_of(client).attached, 0U);
+    EXPECT_EQ(popgate_file_descriptor(client.get()), -1);
+    const popgate_request request = request_from("192.0.2.1");
+    EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_PASS);
+  }
+}
+
+TEST_F(ClientTest, addresses_are_read_and_written_in_network_order) {
+  popgate_address address;
+  EXPECT_EQ(popgate_parse_address("[2001:db8::1]:443", 17, &address), POPGATE_OK);
+  EXPECT_EQ(address.bytes, 16);
+  in6_addr expected{};
+  ASSERT_EQ(inet_pton(AF_INET6, "2001:db8::1", &expected), 1);
+  EXPECT_EQ(std::memcmp(address.octets, &expected, 16), 0);
+  EXPECT_EQ(popgate_parse_address("nobody", 6, &address), POPGATE_INVALID);
+  EXPECT_EQ(address.bytes, 0);
+  EXPECT_EQ(popgate_parse_address(nullptr, 4, &address), POPGATE_INVALID);
+
+  const ClientOwner client = open_client(socket_path_);
+  EXPECT_EQ(popgate_client_address(client.get(), "192.0.2.7", 9, "198.51.100.1", 12, &address), POPGATE_OK);
+  EXPECT_EQ(address.bytes, 4);
+  EXPECT_EQ(address.octets[3], 7) << "no proxy is trusted: the peer is the client";
+}
+
+}  // namespace
+}  // namespace popgate
