@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/count/shard.h"
+
+#include <spdlog/spdlog.h>
+
+#include <array>
+
+#include "daemon/count/counter_key.h"
+#include "daemon/rules.h"
+
+namespace popgate {
+
+Shard::Shard(Setup setup, KeyWindows& windows, std::mt19937_64& random, ClockFunction clock, ReportFunction report)
+    : setup_(std::move(setup)),
+      windows_(windows),
+      random_(random),
+      clock_(std::move(clock)),
+      report_(std::move(report)),
+      generation_key_(own_key(setup_.ring, setup_.generation_tag, "generation")),
+      connection_({setup_.base, setup_.address, setup_.timeout}, *this),
+      retry_timer_(setup_.base, [this] { try_again(); }),
+      backoff_(random) {
+  connection_.open();
+}
+
+void Shard::add_due(WindowIndex index) {
+  if (windows_.at(index).due) return;
+  windows_.set_due(index, true);
+  due_.push_back(index);
+}
+
+void Shard::pump(PopInstant now) {
+  while (reachable_ && connection_.is_connected() && connection_.batches_in_flight() < setup_.batches_in_flight &&
+         !(due_.empty() && chains_.empty())) {
+    send_batch(now);
+  }
+}
+
+void Shard::tick(PopInstant now) {
+  for (const WindowIndex index : next_tick_) {
+    windows_.set_due(index, false);
+    add_due(index);
+  }
+  next_tick_.clear();
+  if (!reachable_) return expire_due(now);
+  pump(now);
+  const bool idle = connection_.is_connected() && connection_.batches_in_flight() == 0;
+  if (idle && (now < last_batch_at_ || now - last_batch_at_ >= kIdleProbeInterval)) send_probe(now);
+}
+
+// While nothing can be sent, what waits too long must still make room.
+void Shard::expire_due(PopInstant now) {
+  for (std::size_t i = std::min(due_.size(), kExpireKeysPerTick); i > 0; --i) {
+    const WindowIndex index = due_.front();
+    due_.pop_front();
+    windows_.expire(index, now);
+    if (windows_.at(index).unsent > 0) {
+      due_.push_back(index);
+    } else {
+      windows_.set_due(index, false);
+    }
+  }
+}
+
+bool Shard::counters_lost(const WindowShape& shape, PopInstant now) const {
+  return lost_at_ != kNever && now < lost_at_ + shape.window + shape.slot + 2 * shape.tolerance;
+}
+
+// ---- What is sent -------------------------------------------------------------------------------------------------
+
+void Shard::send_batch(PopInstant now) {
+  auto batch = std::make_unique<ShardBatch>();
+  batch->made_at = now;
+  ++batch_number_;
+  put_chains(*batch);
+  put_due(*batch, now);
+  if (batch->windows.empty()) return;  // everything that was due had expired
+  put_generation(*batch);
+  for (const WindowIndex index : batch->windows) put_reads(*batch, index, now);
+  batch->add_read(kNoWindow, 0, generation_key_);
+  send(std::move(batch));
+}
+
+void Shard::send_probe(PopInstant now) {
+  auto batch = std::make_unique<ShardBatch>();
+  batch->made_at = now;
+  put_generation(*batch);
+  batch->add_read(kNoWindow, 0, generation_key_);
+  send(std::move(batch));
+}
+
+void Shard::send(std::unique_ptr<ShardBatch> batch) {
+  batch->finish();
+  last_batch_at_ = batch->made_at;
+  ++figures_.batches;
+  connection_.send(std::move(batch));
+}
+
+void Shard::name_window(ShardBatch& batch, WindowIndex index) {
+  KeyWindow& window = windows_.at(index);
+  if (window.batch == batch_number_) return;
+  window.batch = batch_number_;
+  windows_.pin(index);
+  batch.windows.push_back(index);
+}
+
+// Chains of one batch are at most as many as its increments, so they fit the next one.
+void Shard::put_chains(ShardBatch& batch) {
+  for (const BatchIncrement& increment : chains_) {
+    KeyWindow& window = windows_.at(increment.window);
+    name_window(batch, increment.window);
+    if (CountedSlot* const slot = KeyWindows::slot_of(window, increment.slot)) slot->batch = batch_number_;
+    CounterNames names(setup_.ring, window.key, window.shape.slot);
+    batch.add_increment(increment, names.of(increment.slot), counter_expiry(window.shape));
+    --window.chained;
+    windows_.unpin(increment.window);
+  }
+  chains_.clear();
+}
+
+void Shard::put_due(ShardBatch& batch, PopInstant now) {
+  while (!due_.empty() && batch.windows.size() < setup_.batch_keys_max && batch.text().size() < kBatchBytesMax) {
+    const WindowIndex index = due_.front();
+    due_.pop_front();
+    windows_.expire(index, now);
+    if (windows_.at(index).unsent > 0) {
+      name_window(batch, index);
+      put_increments(batch, index);
+    }
+    windows_.set_due(index, false);
+  }
+}
+
+void Shard::put_increments(ShardBatch& batch, WindowIndex index) {
+  KeyWindow& window = windows_.at(index);
+  CounterNames names(setup_.ring, window.key, window.shape.slot);
+  const std::chrono::seconds expiry = counter_expiry(window.shape);
+  for (CountedSlot& slot : window.slots) {
+    if (slot.unsent == 0) continue;
+    BatchIncrement increment;
+    increment.window = index;
+    increment.slot = slot.slot;
+    increment.creates = !slot.touched && slot.last_read == 0;
+    increment.hits = windows_.begin_send(index, slot);
+    slot.touched = true;
+    slot.batch = batch_number_;
+    batch.add_increment(increment, names.of(slot.slot), expiry);
+  }
+}
+
+// Every slot that touches the window, except those that the batch adds to (their replies tell the total) and those to
+// which nothing can be added any more.
+void Shard::put_reads(ShardBatch& batch, WindowIndex index, PopInstant now) {
+  KeyWindow& window = windows_.at(index);
+  const KeySlots slots = window.key_slots();
+  const Finality finality{setup_.settle, reachable_since_};
+  CounterNames names(setup_.ring, window.key, window.shape.slot);
+  for (SlotIndex slot = slots.first_touching(now); slot <= slots.last_touching(now); ++slot) {
+    const CountedSlot& held = windows_.add_slot(window, slot);
+    if (held.batch == batch_number_ || KeyWindows::is_final(window, held, finality)) continue;
+    batch.add_read(index, slot, names.of(slot));
+  }
+}
+
+void Shard::put_generation(ShardBatch& batch) {
+  if (!generation_is_missing_) return;
+  generation_is_missing_ = false;
+  batch.add_generation(generation_key_, random_());
+}
+
+// ---- What comes back ----------------------------------------------------------------------------------------------
+
+void Shard::increment_answered(const ShardBatch& batch, const BatchIncrement& increment, const MemcachedReply& reply) {
+  using Kind = MemcachedReply::Kind;
+  switch (reply.kind) {
+    case Kind::kStored:
+      return executed(batch, increment, increment.hits);
+    case Kind::kNumber:
+      return executed(batch, increment, reply.number);
+    case Kind::kNotFound:
+      return chain(batch, increment, true);
+    case Kind::kNotStored:
+      return chain(batch, increment, false);
+    case Kind::kClientError:
+      figures_.refused += increment.hits;
+      return windows_.refused(increment.window, increment.slot, increment.hits);
+    default:
+      return server_error(increment, reply);
+  }
+}
+
+void Shard::executed(const ShardBatch& batch, const BatchIncrement& increment, std::uint64_t total) {
+  CountedSlot* const slot = KeyWindows::slot_of(windows_.at(increment.window), increment.slot);
+  if (increment.creates && slot->last_read > 0) observe(*slot, 0, batch.made_at);
+  observe(*slot, total, batch.made_at);
+  figures_.delivered += increment.hits;
+  windows_.delivered(increment.window, increment.slot, increment.hits);
+}
+
+// The counter was not there (an add is next) or there already (an incr is next). Its hits stay in flight.
+void Shard::chain(const ShardBatch& batch, const BatchIncrement& increment, bool creates) {
+  KeyWindow& window = windows_.at(increment.window);
+  CountedSlot* const slot = KeyWindows::slot_of(window, increment.slot);
+  if (creates && slot->last_read > 0) observe(*slot, 0, batch.made_at);
+  if (increment.rounds >= kCreationRoundsMax) return make_uncertain(increment);
+  BatchIncrement next = increment;
+  next.creates = creates;
+  ++next.rounds;
+  ++window.chained;
+  windows_.pin(increment.window);
+  chains_.push_back(next);
+}
+
+void Shard::server_error(const BatchIncrement& increment, const MemcachedReply& reply) {
+  if (execution_of(reply) == Execution::kUncertain) {
+    make_uncertain(increment);
+    return not_reachable(reply.text);
+  }
+  wait_for_tick(increment);
+  if (reply.text == "Connection refused") not_reachable(reply.text);
+}
+
+void Shard::make_uncertain(const BatchIncrement& increment) {
+  figures_.uncertain += increment.hits;
+  windows_.uncertain(increment.window, increment.slot, increment.hits);
+}
+
+// Not sent again at once: a shard without memory would be asked in a tight loop.
+void Shard::wait_for_tick(const BatchIncrement& increment) {
+  KeyWindow& window = windows_.at(increment.window);
+  if (CountedSlot* const slot = KeyWindows::slot_of(window, increment.slot); slot != nullptr && increment.creates) {
+    slot->touched = false;
+  }
+  windows_.put_back(increment.window, increment.slot, increment.hits);
+  if (window.due) return;
+  windows_.set_due(increment.window, true);
+  next_tick_.push_back(increment.window);
+}
+
+void Shard::increment_unanswered(const ShardBatch& /*batch*/, const BatchIncrement& increment, Unanswered how) {
+  if (how == Unanswered::kUnknown) return make_uncertain(increment);
+  wait_for_tick(increment);
+}
+
+void Shard::abandon_chains() {
+  for (const BatchIncrement& increment : chains_) {
+    --windows_.at(increment.window).chained;
+    wait_for_tick(increment);
+    windows_.unpin(increment.window);
+  }
+  chains_.clear();
+}
+
+void Shard::read_answered(const ShardBatch& batch, const BatchRead& read, std::optional<std::uint64_t> value) {
+  if (read.window == kNoWindow) return generation_read(value, batch.made_at);
+  CountedSlot* const slot = KeyWindows::slot_of(windows_.at(read.window), read.slot);
+  if (slot == nullptr) return;  // it left the window meanwhile
+  observe(*slot, value.value_or(0), batch.made_at);
+}
+
+void Shard::observe(CountedSlot& slot, std::uint64_t total, PopInstant asked_at) {
+  if (KeyWindows::observe(slot, total, asked_at, lost_at_)) note_loss("a total fell");
+}
+
+void Shard::get_failed(std::string_view error) { not_reachable(error); }
+
+void Shard::batch_done(const ShardBatch& batch, bool complete, microseconds round_trip) {
+  const PopInstant now = clock_();
+  if (complete) {
+    figures_.round_trip = round_trip;
+    if (!reachable_) now_reachable(now);
+  }
+  for (const WindowIndex index : batch.windows) {
+    if (windows_.at(index).chained == 0) report_(index, complete, now);  // else with the batch that ends its chain
+  }
+  for (const WindowIndex index : batch.windows) windows_.unpin(index);
+  if (!reachable_) return abandon_chains();
+  pump(now);
+}
+
+// ---- Whether it can be trusted ------------------------------------------------------------------------------------
+
+void Shard::connected() { send_probe(clock_()); }
+
+void Shard::now_reachable(PopInstant now) {
+  reachable_ = true;
+  reachable_since_ = now;
+  backoff_.reset();
+  if (log_limiter_.allow(HostClock::now())) {
+    spdlog::info("count: shard {} answers at {}", setup_.name, setup_.address.text);
+  }
+}
+
+// Also while it was not reachable before: each failure asks for one more attempt, later.
+void Shard::not_reachable(std::string_view reason) {
+  if (reachable_ && log_limiter_.allow(HostClock::now())) {
+    spdlog::warn(
+        "count: shard {} at {}: {}; its keys are judged by this node's own hits until it answers ({} such lines "
+        "withheld)",
+        setup_.name, setup_.address.text, reason, log_limiter_.take_withheld());
+  }
+  reachable_ = false;
+  abandon_chains();
+  if (retry_waits_) return;
+  retry_waits_ = true;
+  retry_timer_.start_once(backoff_.next());
+}
+
+void Shard::try_again() {
+  retry_waits_ = false;
+  if (connection_.is_closed()) return connection_.open();
+  if (reachable_ || !connection_.is_connected()) return;
+  if (connection_.batches_in_flight() == 0) return send_probe(clock_());
+  retry_waits_ = true;  // what is in flight will tell
+  retry_timer_.start_once(backoff_.next());
+}
+
+void Shard::connection_ended(std::string_view reason, bool timed_out) {
+  ++figures_.disconnects;
+  if (timed_out) ++figures_.timeouts;
+  generation_is_missing_ = false;  // asked again over the next connection
+  not_reachable(reason);
+}
+
+void Shard::generation_answered(const MemcachedReply& /*reply*/) {}  // the read behind it tells what stands there now
+
+void Shard::generation_read(std::optional<std::uint64_t> value, PopInstant asked_at) {
+  const bool same = generation_ == value;
+  if (generation_ && !same && generation_read_at_ >= lost_at_) note_loss("its generation key is gone or another");
+  if (!met_before_ && !value) lost_at_ = clock_();  // it may have lost what was counted before this daemon started
+  met_before_ = true;
+  generation_ = value;
+  generation_read_at_ = asked_at;
+  generation_is_missing_ = !value;
+}
+
+void Shard::note_loss(std::string_view sign) {
+  lost_at_ = clock_();
+  ++figures_.losses;
+  if (!log_limiter_.allow(HostClock::now())) return;
+  spdlog::warn(
+      "count: shard {} lost counters ({}): it restarted or evicted them; upper bounds are unknown for a window",
+      setup_.name, sign);
+}
+
+// ---- Metrics ------------------------------------------------------------------------------------------------------
+
+void visit_shard(const Shard& shard, const MetricVisitor& visitor) {
+  const ShardFigures& figures = shard.figures();
+  const auto number = [](std::uint64_t value) { return static_cast<double>(value); };
+  const std::array metrics{
+      Metric{"popgate_count_shard_reachable",
+             "",
+             "1 while the shard answers.",
+             shard.is_reachable() ? 1.0 : 0.0,
+             false,
+             {},
+             {}},
+      Metric{"popgate_count_shard_batches_sent",
+             "batches",
+             "Batches sent to the shard.",
+             number(figures.batches),
+             true,
+             {},
+             {}},
+      Metric{"popgate_count_shard_hits_delivered",
+             "hits",
+             "Hits that the shard confirmed.",
+             number(figures.delivered),
+             true,
+             {},
+             {}},
+      Metric{"popgate_count_shard_hits_uncertain",
+             "hits",
+             "Hits sent without ever getting a reply that tells.",
+             number(figures.uncertain),
+             true,
+             {},
+             {}},
+      Metric{"popgate_count_shard_hits_refused",
+             "hits",
+             "Hits that the shard refused as a client's fault.",
+             number(figures.refused),
+             true,
+             {},
+             {}},
+      Metric{"popgate_count_shard_timeouts",
+             "timeouts",
+             "Connections given up because a reply was late.",
+             number(figures.timeouts),
+             true,
+             {},
+             {}},
+      Metric{"popgate_count_shard_disconnects",
+             "connections",
+             "Connections that ended, for whatever reason.",
+             number(figures.disconnects),
+             true,
+             {},
+             {}},
+      Metric{"popgate_count_shard_losses",
+             "losses",
+             "Times that the shard was seen to have lost counters.",
+             number(figures.losses),
+             true,
+             {},
+             {}},
+      Metric{"popgate_count_shard_round_trip",
+             "seconds",
+             "From making the last complete batch to its last reply.",
+             number(static_cast<std::uint64_t>(figures.round_trip.count())) / 1e6,
+             false,
+             {},
+             {}},
+  };
+  for (Metric metric : metrics) {
+    metric.label_name = "shard";
+    metric.label_value = shard.name();
+    visitor(metric);
+  }
+}
+
+}  // namespace popgate

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One shard as this node uses it: what is to be sent there, what came back, and whether it can be trusted.
+//
+// Increments are sent only to a shard that has just answered. After any failure it is first asked for its generation
+// key, with a back-off: an increment sent to a shard that hangs would only become uncertain, while one that waits here
+// is counted when the shard comes back, or expires with its slot.
+//
+// Lost counters (a restart, an eviction) show in four ways: the generation key is gone or has another value, a total is
+// below one that was read before, an incr finds nothing where something was read, an add succeeds there. A slot whose
+// last total was read before a loss that is already known is explained by that loss.
+//
+// Threads: the event loop's.
+// Invariants: 1. Every hit that was taken from a window comes back to it exactly once.
+//             2. While the shard is not reachable no increment is sent.
+// Limits: batches_in_flight batches of batch_keys_max keys or kBatchBytesMax bytes, whichever comes first; a creation
+//         chain of kCreationRoundsMax commands, then the hits are uncertain.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "daemon/count/backoff.h"
+#include "daemon/count/key_windows.h"
+#include "daemon/count/log_limiter.h"
+#include "daemon/count/shard_connection.h"
+#include "daemon/metrics.h"
+
+namespace popgate {
+
+struct ShardFigures {
+  std::uint64_t batches = 0;
+  std::uint64_t delivered = 0;
+  std::uint64_t uncertain = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t disconnects = 0;
+  std::uint64_t losses = 0;
+  microseconds round_trip{0};  // of the last complete batch
+};
+
+class Shard : private ShardConnectionOwner {
+ public:
+  struct Setup {
+    event_base* base = nullptr;
+    std::string name;
+    SocketAddress address;  // the shard's, or the proxy's
+    RingId ring = 0;
+    std::string generation_tag;
+    milliseconds timeout{0};
+    std::uint32_t batches_in_flight = 2;
+    std::uint32_t batch_keys_max = 1;
+    microseconds settle{0};
+  };
+  /// Told of every key once its totals are known, or once it is known that they are not (`fresh` is false).
+  using ReportFunction = std::function<void(WindowIndex, bool fresh, PopInstant now)>;
+  using ClockFunction = std::function<PopInstant()>;
+
+  Shard(Setup setup, KeyWindows& windows, std::mt19937_64& random, ClockFunction clock, ReportFunction report);
+
+  /// A window of this shard has unsent hits.
+  void add_due(WindowIndex index);
+  /// Sends what can be sent now.
+  void pump(PopInstant now);
+  void tick(PopInstant now);
+
+  [[nodiscard]] bool is_reachable() const { return reachable_; }
+  [[nodiscard]] bool counters_lost(const WindowShape& shape, PopInstant now) const;
+  [[nodiscard]] const std::string& name() const { return setup_.name; }
+  [[nodiscard]] const ShardFigures& figures() const { return figures_; }
+
+ private:
+  static constexpr std::size_t kBatchBytesMax = 512 * 1024;
+  static constexpr std::uint8_t kCreationRoundsMax = 3;
+  static constexpr std::size_t kExpireKeysPerTick = 4096;
+  static constexpr PopInstant kNever = PopInstant::min();
+  static constexpr std::chrono::seconds kIdleProbeInterval{1};
+
+  void connected() override;
+  void increment_answered(const ShardBatch& batch, const BatchIncrement& increment,
+                          const MemcachedReply& reply) override;
+  void increment_unanswered(const ShardBatch& batch, const BatchIncrement& increment, Unanswered how) override;
+  void generation_answered(const MemcachedReply& reply) override;
+  void read_answered(const ShardBatch& batch, const BatchRead& read, std::optional<std::uint64_t> value) override;
+  void get_failed(std::string_view error) override;
+  void batch_done(const ShardBatch& batch, bool complete, microseconds round_trip) override;
+  void connection_ended(std::string_view reason, bool timed_out) override;
+
+  void expire_due(PopInstant now);
+  void send_batch(PopInstant now);
+  void send_probe(PopInstant now);
+  void send(std::unique_ptr<ShardBatch> batch);
+  void put_chains(ShardBatch& batch);
+  void put_due(ShardBatch& batch, PopInstant now);
+  void put_increments(ShardBatch& batch, WindowIndex index);
+  void put_reads(ShardBatch& batch, WindowIndex index, PopInstant now);
+  void put_generation(ShardBatch& batch);
+  void name_window(ShardBatch& batch, WindowIndex index);
+
+  void executed(const ShardBatch& batch, const BatchIncrement& increment, std::uint64_t total);
+  void chain(const ShardBatch& batch, const BatchIncrement& increment, bool creates);
+  void server_error(const BatchIncrement& increment, const MemcachedReply& reply);
+  void make_uncertain(const BatchIncrement& increment);
+  void wait_for_tick(const BatchIncrement& increment);
+  void abandon_chains();
+  void observe(CountedSlot& slot, std::uint64_t total, PopInstant asked_at);
+  void generation_read(std::optional<std::uint64_t> value, PopInstant asked_at);
+  void note_loss(std::string_view sign);
+  void now_reachable(PopInstant now);
+  void not_reachable(std::string_view reason);
+  void try_again();
+
+  Setup setup_;
+  KeyWindows& windows_;
+  std::mt19937_64& random_;
+  ClockFunction clock_;
+  ReportFunction report_;
+  std::string generation_key_;
+  ShardConnection connection_;
+  Timer retry_timer_;
+  bool retry_waits_ = false;
+  Backoff backoff_;
+  std::deque<WindowIndex> due_;
+  std::vector<WindowIndex> next_tick_;  // put back for want of memory on the shard
+  std::vector<BatchIncrement> chains_;  // go into the next batch
+  std::uint32_t batch_number_ = 0;
+  PopInstant last_batch_at_ = kNever;
+
+  bool reachable_ = false;
+  PopInstant reachable_since_ = kNever;
+  std::optional<std::uint64_t> generation_;
+  PopInstant generation_read_at_ = kNever;
+  bool generation_is_missing_ = false;
+  bool met_before_ = false;
+  PopInstant lost_at_ = kNever;
+
+  ShardFigures figures_;
+  LogLimiter log_limiter_;
+};
+
+void visit_shard(const Shard& shard, const MetricVisitor& visitor);
+
+}  // namespace popgate
