@@ -15,7 +15,7 @@ char* put(char* out, std::string_view text) noexcept {
   return out + text.size();
 }
 
-char* put_ring(char* out, RingId ring) noexcept {
+char* put_ring(char* out, CounterRingId ring) noexcept {
   for (int shift = 4 * (kRingDigits - 1); shift >= 0; shift -= 4) *out++ = "0123456789abcdef"[ring >> shift & 15];
   return out;
 }
@@ -24,7 +24,7 @@ char* put_number(char* out, std::int64_t number) noexcept { return std::to_chars
 
 }  // namespace
 
-CounterNames::CounterNames(RingId ring, const Key& key, microseconds slot_length) noexcept {
+CounterNames::CounterNames(CounterRingId ring, const Key& key, microseconds slot_length) noexcept {
   char tag[kKeyTagChars];
   write_key_tag(key, tag);
   char* end = put_ring(put(text_, kVersionPrefix), ring);
@@ -40,7 +40,7 @@ std::string_view CounterNames::of(SlotIndex slot) noexcept {
   return {text_, static_cast<std::size_t>(put_number(text_ + prefix_chars_, slot) - text_)};
 }
 
-std::string own_key(RingId ring, std::string_view tag, std::string_view purpose) {
+std::string own_key(CounterRingId ring, std::string_view tag, std::string_view purpose) {
   char digits[kRingDigits];
   put_ring(digits, ring);
   std::string key(kVersionPrefix);

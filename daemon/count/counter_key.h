@@ -28,7 +28,7 @@ inline constexpr std::size_t kCounterKeyCharsMax = 4 + 8 + 2 + kKeyTagChars + 2 
 /// Writes the names of one key's counters: everything up to the slot once, then only the slot. 20 to 60 ns a name.
 class CounterNames {
  public:
-  CounterNames(RingId ring, const Key& key, microseconds slot_length) noexcept;
+  CounterNames(CounterRingId ring, const Key& key, microseconds slot_length) noexcept;
   /// Valid until the next call.
   [[nodiscard]] std::string_view of(SlotIndex slot) noexcept;
 
@@ -38,6 +38,6 @@ class CounterNames {
 };
 
 /// A key of Popgate's own on the shard where `tag` lies: `pg1:<ring id>:{tag}:<purpose>`.
-[[nodiscard]] std::string own_key(RingId ring, std::string_view tag, std::string_view purpose);
+[[nodiscard]] std::string own_key(CounterRingId ring, std::string_view tag, std::string_view purpose);
 
 }  // namespace popgate

@@ -16,13 +16,13 @@ class RingHash {
   void add(std::string_view bytes) {
     for (const char byte : bytes) hash_ = (hash_ ^ static_cast<unsigned char>(byte)) * 1'099'511'628'211ULL;
   }
-  [[nodiscard]] RingId folded() const { return static_cast<RingId>(hash_ ^ hash_ >> 32); }
+  [[nodiscard]] CounterRingId folded() const { return static_cast<CounterRingId>(hash_ ^ hash_ >> 32); }
 
  private:
   std::uint64_t hash_ = 14'695'981'039'346'656'037ULL;
 };
 
-RingId ring_id_of(const std::vector<ShardConfig>& shards) {
+CounterRingId ring_id_of(const std::vector<ShardConfig>& shards) {
   RingHash hash;
   for (const ShardConfig& shard : shards) {
     hash.add(std::to_string(shard.name.size()) + ":" + shard.name + ":" + std::to_string(shard.weight) + ";");

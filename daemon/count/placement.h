@@ -33,7 +33,7 @@ struct ShardConfig;
 using ShardIndex = std::uint16_t;  // into CountersConfig::shards
 
 /// Names a ring: counters of two rings with different servers or weights never mix.
-using RingId = std::uint32_t;
+using CounterRingId = std::uint32_t;
 
 class Placement {
  public:
@@ -42,7 +42,7 @@ class Placement {
   [[nodiscard]] ShardIndex shard_of(std::string_view tag) const;
   [[nodiscard]] ShardIndex shard_of(const Key& key) const;
   [[nodiscard]] std::size_t shard_count() const { return shard_count_; }
-  [[nodiscard]] RingId ring_id() const { return ring_id_; }
+  [[nodiscard]] CounterRingId ring_id() const { return ring_id_; }
 
   /// A tag of kKeyTagChars characters that lies on this shard, always the same one. An error when kTagSearchMax tags
   /// all lie elsewhere: such a shard would get no key at all.
@@ -58,7 +58,7 @@ class Placement {
 
   std::unique_ptr<memcached_st, HandleDeleter> handle_;
   std::size_t shard_count_ = 0;
-  RingId ring_id_ = 0;
+  CounterRingId ring_id_ = 0;
 };
 
 }  // namespace popgate

@@ -50,7 +50,7 @@ class Shard : private ShardConnectionOwner {
     event_base* base = nullptr;
     std::string name;
     SocketAddress address;  // the shard's, or the proxy's
-    RingId ring = 0;
+    CounterRingId ring = 0;
     std::string generation_tag;
     milliseconds timeout{0};
     std::uint32_t batches_in_flight = 2;

@@ -42,7 +42,7 @@ TEST(Placement, does_not_depend_on_addresses) {
 }
 
 TEST(Placement, another_name_weight_or_order_is_another_ring) {
-  std::set<RingId> rings;
+  std::set<CounterRingId> rings;
   rings.insert(placement_of(shards_of({{"a", 1}, {"b", 1}})).ring_id());
   rings.insert(placement_of(shards_of({{"a", 1}, {"c", 1}})).ring_id());
   rings.insert(placement_of(shards_of({{"a", 1}, {"b", 2}})).ring_id());
