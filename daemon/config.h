@@ -8,25 +8,24 @@
 // not used.
 //
 // Threads: a Config is a value.
+// Limits: kConfigBytesMax a file; kConfigFaultsMax faults are listed, and one more says that there are others.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "daemon/endpoint.h"
 #include "daemon/rules.h"
 
 namespace popgate {
 
-/// A TCP address (IPv4, IPv6 or a name that is looked up at start), or a Unix socket when `unix_path` is not empty.
-struct Endpoint {
-  std::string host;
-  std::uint16_t port = 0;
-  std::string unix_path;
-  [[nodiscard]] std::string text() const;  // "127.0.0.1:11211", "[::1]:11211", "/run/memcached.sock"
-  friend bool operator==(const Endpoint&, const Endpoint&) = default;
-};
+inline constexpr std::size_t kConfigBytesMax = std::size_t{128} << 20;
+inline constexpr std::size_t kConfigFaultsMax = 1000;
+inline constexpr std::size_t kShardsMax = 256;
+inline constexpr std::size_t kMembersMax = 64;  // of a mesh, this node included
 
 struct ShardConfig {
   std::string name;  // what the ketama ring hashes: address and ring position are independent
@@ -57,10 +56,10 @@ struct Config {
   std::string file;
   std::string node = "node";
   std::string pop = "pop";
-  std::string run_dir;        // tmpfs: sockets, table, rules, ledger
-  std::string state_dir;      // disk: record file
-  std::string worker_socket;  // default: run_dir/workers.sock
-  std::string admin_socket;   // default: run_dir/admin.sock
+  std::string run_dir = "/run/popgate";        // tmpfs: sockets, table, rules, ledger
+  std::string state_dir = "/var/lib/popgate";  // disk: record file
+  std::string worker_socket;                   // default: run_dir/workers.sock
+  std::string admin_socket;                    // default: run_dir/admin.sock
   std::uint32_t worker_socket_mode = 0600;
   std::string log_level = "info";
   milliseconds flush_interval{50};
@@ -68,22 +67,27 @@ struct Config {
   std::uint32_t table_entries = 262144;
   std::uint32_t keys_max = 262144;  // keys whose windows the daemon holds
   std::uint32_t workers_max = 256;
-  std::optional<std::string> hash_secret_file;
-  HashSecret secret;                       // read from hash_secret_file, or made at first start of a single node
+  std::optional<std::string> hash_secret_file;  // absolute, or relative to the folder of the file that names it
+  /// Of hash_secret_file. All zeros without one: a single node's daemon then takes load_or_create_secret() of
+  /// own_secret_file(), which a mere check of the file must not do.
+  HashSecret secret;
   std::optional<CountersConfig> counters;  // absent: counters live in the daemon (a PoP of one node)
   std::optional<MeshConfig> mesh;          // absent: a PoP of one node
   std::vector<AddressRange> trusted_proxies;
   RuleSet rules;  // rule numbers in file order; the daemon renumbers them through its ledger
+
+  /// Where a single node without hash_secret_file keeps the secret that it made.
+  [[nodiscard]] std::string own_secret_file() const { return state_dir + "/hash.secret"; }
 };
 
 struct ConfigFault {
   std::string file;
-  int line = 0;       // from 1; 0: the file as a whole
-  int column = 0;     // from 1
-  std::string field;  // "rules[2].window"
-  std::string found;
-  std::string allowed;
-  [[nodiscard]] std::string text() const;  // "popgate.yaml:12:13: rules[2].window: found "60", allowed: …"
+  int line = 0;                            // from 1; 0: the file as a whole
+  int column = 0;                          // from 1
+  std::string field;                       // "rules[2].window"
+  std::string found;                       // a value in quotes, or what it is: "a list", "nothing"
+  std::string allowed;                     // empty: `found` says it all (a syntax error)
+  [[nodiscard]] std::string text() const;  // popgate.yaml:12:13: rules[2].window: found "60", allowed: …
 };
 
 struct ConfigOutcome {
@@ -91,7 +95,9 @@ struct ConfigOutcome {
   std::vector<ConfigFault> faults;  // in the order of the file
 };
 
+/// Reads the file, and hash_secret_file when it names one.
 [[nodiscard]] ConfigOutcome load_config(const std::string& path);
+/// The same for a text, without touching any file: the secret stays all zeros.
 [[nodiscard]] ConfigOutcome parse_config(const std::string& text, const std::string& file_name);
 
 }  // namespace popgate

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/config.h"
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "daemon/cluster_reader.h"
+#include "daemon/config_section.h"
+#include "daemon/hash_secret.h"
+#include "daemon/rules_reader.h"
+#include "daemon/yaml_tree.h"
+
+namespace popgate {
+namespace {
+
+constexpr std::pair<std::string_view, std::string_view> kLogLevels[] = {
+    {"trace", "trace"}, {"debug", "debug"},       {"info", "info"}, {"warning", "warning"},
+    {"error", "error"}, {"critical", "critical"}, {"off", "off"}};
+
+/// Four octal digits; anybody may be let in, nobody execute.
+void read_socket_mode(const Section& top, Config& config) {
+  std::string_view text;
+  if (!top.read_scalar("worker_socket_mode", text)) return;
+  std::uint32_t mode = 0;
+  bool right = text.size() == 4 && text.front() == '0';
+  for (const char c : text) {
+    right = right && c >= '0' && c <= '7';
+    mode = mode * 8 + static_cast<std::uint32_t>(c - '0');
+  }
+  if (right && (mode & 0111) == 0 && (mode & 0600) == 0600)
+    config.worker_socket_mode = mode;
+  else
+    top.fault("worker_socket_mode", allowed_text(top.option("worker_socket_mode")));
+}
+
+void read_socket_path(const Section& top, std::string_view leaf, std::string standard, std::string& out) {
+  out = std::move(standard);
+  (void)top.read(leaf, out);
+  if (out.size() > kUnixPathBytesMax)
+    top.fault(leaf, "at most " + std::to_string(kUnixPathBytesMax) +
+                        " bytes (a Unix socket's path); from run_dir it is " + std::to_string(out.size()));
+}
+
+void read_places(const Section& top, Config& config) {
+  (void)top.read("run_dir", config.run_dir);
+  (void)top.read("state_dir", config.state_dir);
+  read_socket_path(top, "worker_socket", config.run_dir + "/workers.sock", config.worker_socket);
+  read_socket_path(top, "admin_socket", config.run_dir + "/admin.sock", config.admin_socket);
+  if (config.worker_socket == config.admin_socket) top.fault("admin_socket", "another path than worker_socket");
+  read_socket_mode(top, config);
+}
+
+void read_numbers(const Section& top, Config& config) {
+  (void)top.read("flush_interval", config.flush_interval);
+  (void)top.read("clock_tolerance", config.clock_tolerance);
+  if (top.read("table_entries", config.table_entries) && !std::has_single_bit(config.table_entries))
+    top.fault("table_entries", allowed_text(top.option("table_entries")));
+  (void)top.read("keys_max", config.keys_max);
+  (void)top.read("workers_max", config.workers_max);
+}
+
+void read_secret_file(const Section& top, Config& config) {
+  std::string_view text;
+  const bool given = top.read_scalar("hash_secret_file", text);
+  if (given && (text.empty() || text.find('\0') != std::string_view::npos))
+    return top.fault("hash_secret_file", "the path of a file");
+  if (given) {
+    const std::size_t slash = config.file.rfind('/');
+    const bool beside = text.front() != '/' && slash != std::string::npos;
+    config.hash_secret_file = (beside ? config.file.substr(0, slash + 1) : "") + std::string(text);
+  } else if (top.has("counters") || top.has("mesh")) {
+    top.fault_missing("hash_secret_file",
+                      "a file with 32 hexadecimal digits: nodes that share counters or a mesh must hash keys alike");
+  }
+}
+
+void read_all(const Section& top, Config& config) {
+  (void)top.read("node", config.node);
+  (void)top.read("pop", config.pop);
+  read_places(top, config);
+  std::string_view level = config.log_level;
+  (void)top.read_choice<std::string_view>("log_level", kLogLevels, level);
+  config.log_level = level;
+  read_numbers(top, config);
+  read_secret_file(top, config);
+  read_trusted_proxies(top, config);
+  read_counters(top, config);
+  read_mesh(top, config);
+}
+
+void read_secret(const Section& top, Config& config) {
+  if (!config.hash_secret_file) return;
+  const auto secret = load_secret(*config.hash_secret_file);
+  if (secret)
+    config.secret = *secret;
+  else
+    top.fault("hash_secret_file", "a secret that can be read: " + secret.error());
+}
+
+ConfigOutcome outcome_of(Config config, FaultList& faults) {
+  if (faults.empty()) return {std::move(config), {}};
+  return {std::nullopt, faults.take()};
+}
+
+ConfigOutcome one_fault(ConfigFault fault) {
+  ConfigOutcome outcome;
+  outcome.faults.push_back(std::move(fault));
+  return outcome;
+}
+
+ConfigOutcome read_text(const std::string& text, const std::string& file_name, bool with_secret) {
+  if (text.size() > kConfigBytesMax)
+    return one_fault({file_name, 0, 0, "", std::to_string(text.size()) + " bytes",
+                      "at most " + std::to_string(kConfigBytesMax) + " bytes"});
+  YamlTree tree;
+  if (YamlError error; !tree.parse(text, error))
+    return one_fault({file_name, error.line, error.column, "", "what is not YAML: " + error.text, ""});
+  Config config;
+  config.file = file_name;
+  FaultList faults(file_name);
+  const OptionSections sections;
+  const ConfigReading reading{sections, faults};
+  const FieldPath path;
+  // An empty file is an empty map: every option has its default.
+  YamlTree nothing;
+  YamlError none;
+  const bool empty = tree.root().kind() == YamlKind::kNull && nothing.parse("{}", none);
+  const Section top(reading, path, empty ? nothing.root() : tree.root(), "");
+  read_all(top, config);
+  if (top.has("rules")) {
+    auto rules = read_rules(top, config.clock_tolerance);
+    if (faults.empty()) config.rules = RuleSet(std::move(rules));
+  }
+  if (with_secret) read_secret(top, config);
+  return outcome_of(std::move(config), faults);
+}
+
+}  // namespace
+
+std::string ConfigFault::text() const {
+  std::string text = file;
+  if (line > 0) text += ":" + std::to_string(line) + ":" + std::to_string(column);
+  text += ": ";
+  if (!field.empty()) text += field + ": ";
+  text += "found " + found;
+  return allowed.empty() ? text : text + ", allowed: " + allowed;
+}
+
+ConfigOutcome parse_config(const std::string& text, const std::string& file_name) {
+  return read_text(text, file_name, false);
+}
+
+ConfigOutcome load_config(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf()))
+    return one_fault({path, 0, 0, "", std::string("a file that cannot be read: ") + std::strerror(errno), ""});
+  return read_text(text.str(), path, true);
+}
+
+}  // namespace popgate
