@@ -86,8 +86,20 @@ void Worker::refuse(const std::string& reason) {
   message.kind = AttachKind::kRefused;
   reason.copy(message.reason, sizeof message.reason - 1);
   if (socket_.is_open()) (void)send_attach(socket_.get(), message, {});
+  discard_messages();
   around_.refused(reason);
   leave();
+}
+
+// What is not read when a Unix socket closes resets the connection, and the worker would not learn the reason.
+void Worker::discard_messages() {
+  for (unsigned i = 0; i < kWorkerMessagesPerTurn && socket_.is_open(); ++i) {
+    AttachMessage message;
+    AttachDescriptors descriptors;
+    const char* fault = nullptr;
+    const AttachReceived received = receive_attach(socket_.get(), message, descriptors, fault);
+    if (received == AttachReceived::kNothing || received == AttachReceived::kEnd) return;
+  }
 }
 
 void Worker::expire_greeting(HostInstant now) {

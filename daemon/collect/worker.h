@@ -81,6 +81,7 @@ class Worker {
   void on_event(short what);
   void receive();
   void accept_ring(FileDescriptor ring);
+  void discard_messages();
   void leave();
   void disconnect();
 

@@ -79,6 +79,7 @@ void Workers::pause_accepting() {
 }
 
 void Workers::accept_one(FileDescriptor socket) {
+  if (workers_.size() >= options_.workers_max) bury_gone();
   const bool room = workers_.size() < options_.workers_max;
   workers_.push_back(std::make_unique<Worker>(std::move(socket), HostClock::now(), around_));
   if (!room) {
