@@ -16,6 +16,7 @@ Result<std::unique_ptr<MemcachedStore>> MemcachedStore::make(const CountersConfi
   Result<Placement> placement = Placement::make(config.shards);
   if (!placement) return Error{placement.error()};
   std::unique_ptr<MemcachedStore> store(new MemcachedStore(std::move(setup), *std::move(placement), std::move(totals)));
+  if (const Status found = store->look_up(config); !found) return Error{found.error()};
   if (const Status added = store->add_shards(config); !added) return Error{added.error()};
   return store;
 }
@@ -29,18 +30,32 @@ MemcachedStore::MemcachedStore(Setup setup, Placement placement, TotalsFunction 
           {setup_.keys_max, setup_.keys_max * kSlotsPerKey},
           [this](const Key& key) { return placement_.shard_of(key); }, *setup_.ledger) {}
 
+// Behind twemproxy the shards' own addresses serve only ring checks and statistics.
+Status MemcachedStore::look_up(const CountersConfig& config) {
+  timeout_ = config.timeout;
+  if (config.proxy) {
+    Result<SocketAddress> address = resolve_endpoint(*config.proxy);
+    if (!address) return Error{"counters.proxy: " + address.error()};
+    proxy_ = *std::move(address);
+  }
+  for (const ShardConfig& shard : config.shards) {
+    Result<SocketAddress> address = resolve_endpoint(shard.address);
+    if (!address && !config.proxy) return Error{"counters.shards: " + shard.name + ": " + address.error()};
+    if (!address) spdlog::warn("count: shard {}: {}; it is not watched for evictions", shard.name, address.error());
+    addresses_.push_back(address ? *std::move(address) : SocketAddress{});
+  }
+  return {};
+}
+
 Status MemcachedStore::add_shards(const CountersConfig& config) {
   for (std::size_t i = 0; i < config.shards.size(); ++i) {
     const ShardConfig& shard = config.shards[i];
-    const Endpoint& endpoint = config.proxy ? *config.proxy : shard.address;
-    Result<SocketAddress> address = resolve_endpoint(endpoint);
-    if (!address) return Error{"counters.shards[" + std::to_string(i) + "]: " + address.error()};
     Result<std::string> tag = placement_.tag_on(static_cast<ShardIndex>(i));
     if (!tag) return Error{tag.error()};
     Shard::Setup shard_setup{
         .base = setup_.base,
         .name = shard.name,
-        .address = *std::move(address),
+        .address = proxy_ ? *proxy_ : addresses_[i],
         .ring = placement_.ring_id(),
         .generation_tag = *std::move(tag),
         .timeout = config.timeout,
@@ -51,12 +66,27 @@ Status MemcachedStore::add_shards(const CountersConfig& config) {
     shards_.push_back(
         std::make_unique<Shard>(std::move(shard_setup), windows_, random_, setup_.clock,
                                 [this](WindowIndex index, bool fresh, PopInstant now) { report(index, fresh, now); }));
+    eviction_watches_.push_back(std::make_unique<EvictionWatch>(
+        setup_.base, addresses_[i], config.timeout,
+        [watched = shards_.back().get()](std::uint64_t items) { watched->items_evicted(items); }));
     spdlog::info("count: shard {} of {}: {}, weight {}, at {}{}", i + 1, config.shards.size(), shard.name, shard.weight,
                  shard.address.text(), config.proxy ? ", through twemproxy at " + config.proxy->text() : "");
   }
   spdlog::info("count: {} shards on ring {:08x} (weighted ketama over their names)", shards_.size(),
                placement_.ring_id());
   return {};
+}
+
+std::unique_ptr<RingCheck> MemcachedStore::check_ring(RingCheck::DoneFunction done) {
+  RingCheck::Setup setup;
+  setup.base = setup_.base;
+  setup.placement = &placement_;
+  for (const auto& shard : shards_) setup.names.push_back(shard->name());
+  setup.addresses = addresses_;
+  setup.proxy = proxy_;
+  setup.timeout = timeout_;
+  setup.seed = random_();
+  return std::make_unique<RingCheck>(std::move(setup), std::move(done));
 }
 
 void MemcachedStore::submit(std::span<const HitSum> sums, PopInstant now) {

@@ -17,8 +17,10 @@
 #include <vector>
 
 #include "daemon/count/counter_store.h"
+#include "daemon/count/eviction_watch.h"
 #include "daemon/count/key_windows.h"
 #include "daemon/count/placement.h"
+#include "daemon/count/ring_check.h"
 #include "daemon/count/shard.h"
 #include "daemon/result.h"
 
@@ -53,6 +55,8 @@ class MemcachedStore final : public CounterStore {
   void visit(const MetricVisitor& visitor) const override;
 
   [[nodiscard]] const Placement& placement() const { return placement_; }
+  /// Begins a check of the ring (`popgatectl ring-check`); the store outlives it.
+  [[nodiscard]] std::unique_ptr<RingCheck> check_ring(RingCheck::DoneFunction done);
 
  private:
   static constexpr std::size_t kSlotsPerKey = kSlotsDefault + 2;
@@ -61,6 +65,7 @@ class MemcachedStore final : public CounterStore {
   static constexpr milliseconds kMeshDelay{100};
 
   MemcachedStore(Setup setup, Placement placement, TotalsFunction totals);
+  [[nodiscard]] Status look_up(const CountersConfig& config);
   [[nodiscard]] Status add_shards(const CountersConfig& config);
   void report(WindowIndex index, bool fresh, PopInstant now);
   void report_waiting(PopInstant now);
@@ -70,7 +75,11 @@ class MemcachedStore final : public CounterStore {
   TotalsFunction totals_;
   std::mt19937_64 random_;
   KeyWindows windows_;
+  std::vector<SocketAddress> addresses_;  // of the shards themselves
+  std::optional<SocketAddress> proxy_;
+  milliseconds timeout_{0};
   std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<std::unique_ptr<EvictionWatch>> eviction_watches_;
   std::vector<WindowIndex> submitted_;  // keys of the sums being submitted, each once or more
   std::vector<SlotCount> slot_counts_;  // of the key being reported
   std::uint64_t unknown_rule_hits_ = 0;

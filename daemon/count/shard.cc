@@ -334,13 +334,17 @@ void Shard::generation_read(std::optional<std::uint64_t> value, PopInstant asked
   generation_is_missing_ = !value;
 }
 
+void Shard::items_evicted(std::uint64_t items) {
+  figures_.evictions += items;
+  note_loss("memcached evicted items: give it more memory");
+}
+
 void Shard::note_loss(std::string_view sign) {
   lost_at_ = clock_();
   ++figures_.losses;
   if (!log_limiter_.allow(HostClock::now())) return;
-  spdlog::warn(
-      "count: shard {} lost counters ({}): it restarted or evicted them; upper bounds are unknown for a window",
-      setup_.name, sign);
+  spdlog::warn("count: shard {} lost counters ({}); upper bounds of its keys are unknown for a window", setup_.name,
+               sign);
 }
 
 // ---- Metrics ------------------------------------------------------------------------------------------------------
@@ -402,6 +406,13 @@ void visit_shard(const Shard& shard, const MetricVisitor& visitor) {
              "losses",
              "Times that the shard was seen to have lost counters.",
              number(figures.losses),
+             true,
+             {},
+             {}},
+      Metric{"popgate_count_shard_evictions",
+             "items",
+             "Items that the shard's memcached evicted while watched.",
+             number(figures.evictions),
              true,
              {},
              {}},

@@ -41,6 +41,7 @@ struct ShardFigures {
   std::uint64_t timeouts = 0;
   std::uint64_t disconnects = 0;
   std::uint64_t losses = 0;
+  std::uint64_t evictions = 0;
   microseconds round_trip{0};  // of the last complete batch
 };
 
@@ -68,6 +69,9 @@ class Shard : private ShardConnectionOwner {
   /// Sends what can be sent now.
   void pump(PopInstant now);
   void tick(PopInstant now);
+
+  /// The shard's memcached says so.
+  void items_evicted(std::uint64_t items);
 
   [[nodiscard]] bool is_reachable() const { return reachable_; }
   [[nodiscard]] bool counters_lost(const WindowShape& shape, PopInstant now) const;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/count/eviction_watch.h"
+
+#include <charconv>
+
+namespace popgate {
+
+EvictionWatch::EvictionWatch(event_base* base, SocketAddress address, milliseconds timeout,
+                             std::function<void(std::uint64_t)> evicted)
+    : base_(base), address_(std::move(address)), timeout_(timeout), evicted_(std::move(evicted)), timer_(base, [this] {
+        ask();
+      }) {
+  timer_.start_every(kInterval);
+  ask();
+}
+
+void EvictionWatch::ask() {
+  if (asking_) return;
+  asking_ = true;
+  exchange_ = std::make_unique<TextExchange>(
+      TextExchange::Setup{base_, address_, "stats\r\n", 1, timeout_},
+      [this](const MemcachedReply& reply) { take(reply); }, [this](const std::string&) { asking_ = false; });
+}
+
+void EvictionWatch::take(const MemcachedReply& reply) {
+  if (reply.kind != MemcachedReply::Kind::kStat || reply.key != "evictions") return;
+  std::uint64_t evictions = 0;
+  const auto [end, fault] = std::from_chars(reply.text.data(), reply.text.data() + reply.text.size(), evictions);
+  if (fault != std::errc{} || end != reply.text.data() + reply.text.size()) return;
+  const std::uint64_t before = evictions_.value_or(evictions);  // a server that restarted begins at 0 again
+  evictions_ = evictions;
+  if (evictions > before) evicted_(evictions - before);
+}
+
+}  // namespace popgate
