@@ -17,6 +17,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "daemon/collect/hit_sum.h"
@@ -43,6 +44,12 @@ struct SlotTotals {
   bool counters_lost = false;  // within W + l + 2D of a detected loss of counters on the key's shard: hi is unknown
 };
 
+/// One shard, for `popgatectl status`.
+struct ShardStatus {
+  std::string name;
+  bool reachable = false;  // it answers
+};
+
 class CounterStore {
  public:
   using TotalsFunction = std::function<void(const SlotTotals&, PopInstant now)>;
@@ -59,6 +66,8 @@ class CounterStore {
   [[nodiscard]] virtual std::vector<SlotCount> slots_of(const Key& key) const = 0;
   /// True when nothing is unsent or in flight (a stopping daemon waits for it, within a bound).
   [[nodiscard]] virtual bool idle() const = 0;
+  /// In the order of the configuration; none when counters live in this process.
+  [[nodiscard]] virtual std::vector<ShardStatus> shards() const { return {}; }
   virtual void visit(const MetricVisitor& visitor) const = 0;
 };
 

@@ -142,6 +142,12 @@ std::vector<SlotCount> MemcachedStore::slots_of(const Key& key) const {
 
 bool MemcachedStore::idle() const { return windows_.unsent_hits() == 0 && windows_.in_flight_hits() == 0; }
 
+std::vector<ShardStatus> MemcachedStore::shards() const {
+  std::vector<ShardStatus> listed;
+  for (const auto& shard : shards_) listed.push_back({.name = shard->name(), .reachable = shard->is_reachable()});
+  return listed;
+}
+
 void MemcachedStore::visit(const MetricVisitor& visitor) const {
   visit_windows(windows_, visitor);
   visitor({"popgate_count_unknown_rule_hits_dropped",

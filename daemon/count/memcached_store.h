@@ -52,6 +52,7 @@ class MemcachedStore final : public CounterStore {
   void use_rules(SharedRules rules) override { setup_.rules = std::move(rules); }
   [[nodiscard]] std::vector<SlotCount> slots_of(const Key& key) const override;
   [[nodiscard]] bool idle() const override;
+  [[nodiscard]] std::vector<ShardStatus> shards() const override;
   void visit(const MetricVisitor& visitor) const override;
 
   [[nodiscard]] const Placement& placement() const { return placement_; }
