@@ -184,6 +184,13 @@ void Oracle::enforced(unsigned node, const Key& key, PopInstant now) {
   }
 }
 
+void Oracle::seen_enforced(unsigned node, const ObservedDecision& block) {
+  State* state = state_of(block.key, block.rule);
+  if (state == nullptr) return;
+  if (block.at >= state->mitigated_until) decided(block, nullptr);
+  enforced(node, block.key, block.at);
+}
+
 void Oracle::count_clients(const ObservedRequest& request, bool blocked) {
   remember(clients_, request.client);
   if (!blocked || request.node >= nodes_) return;

@@ -70,6 +70,10 @@ class Oracle {
   /// From `now` on, `node` enforces a mitigation of the key.
   void enforced(unsigned node, const Key& key, PopInstant now);
 
+  /// A block that was seen at `node`, by who cannot see decisions: counts as decided now unless a mitigation is in
+  /// force.
+  void seen_enforced(unsigned node, const ObservedDecision& block);
+
   /// Closes what is open and gives the figures. Once.
   [[nodiscard]] Report finish();
 

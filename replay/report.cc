@@ -73,6 +73,16 @@ std::string rules_table(const std::vector<RuleReport>& rules) {
   return table;
 }
 
+std::string live_lines(const LiveReport& live) {
+  std::string lines = line("ran for, at speed-up", format("%.3g s, %.6g", live.seconds, live.speed_up));
+  lines += line("requests sent later than planned, seconds", quantiles(live.send_delay_s));
+  lines += line("library: hits recorded / dropped",
+                format("%llu / %llu", number(live.hits_recorded), number(live.hits_dropped)));
+  lines += count_line("library: checks without a daemon", live.checks_detached);
+  if (live.not_sent > 0) lines += count_line("requests not sent (run ended early)", live.not_sent);
+  return lines;
+}
+
 Json json_of(const Distribution& measured) {
   return {{"count", measured.count()},
           {"mean", measured.mean()},
@@ -129,9 +139,14 @@ std::string report_table(const Report& r) {
     table += error_line("estimate against exact, at judgements", r.estimate_error_at_judgements);
     table += of_line("lower bound above exact (must be 0)", r.lo_above_exact, r.judgements);
   }
+  if (r.ledger.recorded > 0) {
+    table += line("hits delivered / dropped / expired", format("%llu / %llu / %llu", number(r.ledger.delivered),
+                                                               number(r.ledger.dropped), number(r.ledger.expired)));
+  }
   table += of_line("an ideal limiter would have blocked", r.ideal_blocked, r.requests);
   table += count_line("  passed where it blocks", r.passed_but_ideal_blocks);
   table += count_line("  blocked where it passes", r.blocked_but_ideal_passes);
+  if (r.mode == "live") table += live_lines(r.live);
   return table + rules_table(r.rules);
 }
 
@@ -160,6 +175,22 @@ std::string report_json(const Report& r) {
                  {"time_to_decision_s", json_of(r.time_to_decision_s)},
                  {"time_to_enforced_s", json_of(r.time_to_enforced_s)},
                  {"crossings_not_enforced_everywhere", r.crossings_not_enforced_everywhere}};
+  if (r.ledger.recorded > 0) {
+    object["ledger"] = {{"recorded", r.ledger.recorded},
+                        {"delivered", r.ledger.delivered},
+                        {"dropped", r.ledger.dropped},
+                        {"expired", r.ledger.expired}};
+  }
+  if (r.mode == "live") {
+    object["live"] = {{"speed_up", r.live.speed_up},
+                      {"seconds", r.live.seconds},
+                      {"send_delay_s", json_of(r.live.send_delay_s)},
+                      {"not_sent", r.live.not_sent},
+                      {"hits_recorded", r.live.hits_recorded},
+                      {"hits_dropped", r.live.hits_dropped},
+                      {"checks_detached", r.live.checks_detached},
+                      {"interrupted", r.live.interrupted}};
+  }
   object["rules"] = Json::array();
   for (const RuleReport& rule : r.rules) object["rules"].push_back(json_of(rule));
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

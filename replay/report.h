@@ -33,6 +33,26 @@ struct RuleReport {
   Distribution overshoot;               // cost admitted above the limit, per crossing
 };
 
+/// The nodes' account of the hits, over all nodes and rules.
+struct LedgerReport {
+  std::uint64_t recorded = 0;
+  std::uint64_t delivered = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t expired = 0;
+};
+
+/// What a live run says about itself.
+struct LiveReport {
+  double speed_up = 0;
+  double seconds = 0;
+  Distribution send_delay_s;          // how much later than planned requests were sent
+  std::uint64_t not_sent = 0;         // planned, but the run was ended before
+  std::uint64_t checks_detached = 0;  // checks without a daemon
+  std::uint64_t hits_recorded = 0;    // as libclient counted them
+  std::uint64_t hits_dropped = 0;     // the ring was full
+  bool interrupted = false;
+};
+
 struct Report {
   std::string mode;  // "offline", "live"
   std::uint64_t nodes = 0;
@@ -56,6 +76,8 @@ struct Report {
   Distribution time_to_decision_s;   // from crossing to the first decision
   Distribution time_to_enforced_s;   // from crossing to enforced on every node
   std::uint64_t crossings_not_enforced_everywhere = 0;
+  LedgerReport ledger;  // offline only
+  LiveReport live;      // live only
   std::vector<RuleReport> rules;
 
   [[nodiscard]] double wrong_share() const;
