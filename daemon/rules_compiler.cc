@@ -25,13 +25,19 @@ std::uint32_t narrow(Integer value) {
 
 std::string length_prefixed(const std::string& text) { return std::to_string(text.size()) + ':' + text; }
 
-/// Every text once, however many rules name it.
+/// The text section.
 class TextPool {
  public:
-  TextRecord add(std::string_view text) {
-    const auto [place, is_new] = known_.try_emplace(text, TextRecord{narrow(bytes_.size()), narrow(text.size())});
-    if (is_new) bytes_.append(text);
-    return place->second;
+  /// For text that comes but once: names of rules, hosts of groups.
+  TextRecord append(std::string_view text) {
+    const TextRecord record{narrow(bytes_.size()), narrow(text.size())};
+    bytes_.append(text);
+    return record;
+  }
+  /// For text that many rules share: it is stored once.
+  TextRecord share(std::string_view text) {
+    const auto known = known_.find(text);
+    return known != known_.end() ? known->second : known_.emplace(text, append(text)).first->second;
   }
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
@@ -149,7 +155,7 @@ class Compiler {
     record.window_us = static_cast<std::uint64_t>(rule.window.window.count());
     record.number = rule.number;
     record.cost = rule.cost;
-    record.name = text_.add(rule.name);
+    record.name = text_.append(rule.name);
     record.flags = static_cast<std::uint8_t>((rule.action == Action::kBlock ? kRuleFlagBlocks : 0) |
                                              (rule.count == CountMode::kAll ? kRuleFlagCountsAll : 0));
     add_path(rule.match, record);
@@ -212,7 +218,7 @@ class Compiler {
   void add_path(const MatchSpec& match, RuleRecord& record) {
     record.path_kind = path_kind(match.path_match);
     if (match.path_match == PathMatch::kAny) return;
-    record.path = text_.add(match.path);
+    record.path = text_.share(match.path);
     if (match.path_match != PathMatch::kGlob) return;
     GlobShape shape;
     const bool readable = read_glob(match.path, shape);
@@ -228,7 +234,7 @@ class Compiler {
     for (const std::string& method : methods) content += length_prefixed(method);
     record.methods_count = static_cast<std::uint8_t>(methods.size());
     record.methods_first = methods_.add(content, [&](std::vector<TextRecord>& records) {
-      for (const std::string& method : methods) records.push_back(text_.add(method));
+      for (const std::string& method : methods) records.push_back(text_.share(method));
     });
   }
 
@@ -242,7 +248,7 @@ class Compiler {
     record.key_parts_count = static_cast<std::uint8_t>(key.size());
     record.key_parts_first = keys_.add(content, [&](std::vector<KeyPartRecord>& records) {
       for (const KeyPartSpec& part : key)
-        records.push_back({part.type, part.v4_prefix, part.v6_prefix, 0, text_.add(part.name)});
+        records.push_back({part.type, part.v4_prefix, part.v6_prefix, 0, text_.share(part.name)});
     });
   }
 
@@ -251,7 +257,7 @@ class Compiler {
     const std::string_view host = kind == GroupKind::kHostless ? std::string_view() : std::string_view(match.host);
     const auto [place, is_new] = known_groups_.try_emplace(HostKey{kind, host}, narrow(groups_.size()));
     if (!is_new) return place->second;
-    groups_.push_back({text_.add(host), kind, 0, 0});
+    groups_.push_back({text_.append(host), kind, 0, 0});
     group_hashes_.push_back(index_hash(host_seed(seed_, kind), host));
     if (kind == GroupKind::kHostless) hostless_group_ = place->second;
     if (kind == GroupKind::kSuffix) suffix_bytes_max_ = std::max(suffix_bytes_max_, narrow(host.size()));
@@ -263,7 +269,7 @@ class Compiler {
     if (match.path_match != PathMatch::kExact) return {false, group};
     const auto [place, is_new] = known_paths_.try_emplace(PathKey{group, match.path}, narrow(paths_.size()));
     if (is_new) {
-      paths_.push_back({text_.add(match.path), group, 0, 0});
+      paths_.push_back({text_.share(match.path), group, 0, 0});
       path_hashes_.push_back(index_hash(path_seed(seed_, group), match.path));
     }
     return {true, place->second};

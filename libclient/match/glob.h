@@ -4,8 +4,8 @@
 // else stands for itself; there is no escape.
 //
 // The literal head and tail are compared directly; what lies between runs as a bit-parallel automaton, one word a
-// byte of text, so that no pattern and no path can make it slow. Measured on `/a/*/b/**/c?` shapes: about 1.5 ns a
-// byte, plus 40 ns to set up; patterns whose middle is a single star need no automaton.
+// byte of text, so that no pattern and no path can make it slow. Measured: 50 ns for `/api/*/users/*/**edit` on a path
+// of 32 bytes, half of it to set up; 4 ns for `/api/**`, because a single star between head and tail needs no automaton.
 //
 // Threads: pure functions.
 // Limits: kGlobStepsMax literal bytes and `?` between the first and the last wildcard.
