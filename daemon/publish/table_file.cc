@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/publish/table_file.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "daemon/boot_id.h"
+
+namespace popgate {
+namespace {
+
+Error system_error(const std::string& path, const char* what, int code) {
+  return Error{path + ": " + what + ": " + std::strerror(code)};
+}
+
+// Why an existing file cannot be taken over; empty when it can.
+std::string refusal(int fd, std::uint32_t bucket_count, const BootId& boot) {
+  struct stat status = {};
+  if (fstat(fd, &status) != 0) return std::strerror(errno);
+  if (!S_ISREG(status.st_mode)) return "not a regular file";
+  if (status.st_uid != geteuid()) return "belongs to another user";
+  TableHeader header{};
+  if (pread(fd, static_cast<void*>(&header), sizeof header, 0) != static_cast<ssize_t>(sizeof header)) {
+    return "shorter than a header";
+  }
+  if (header.magic != kTableMagic) return "not a mitigation table";
+  if (header.version != kTableVersion) {
+    return "version " + std::to_string(header.version) + ", allowed: " + std::to_string(kTableVersion);
+  }
+  if (!std::equal(boot.begin(), boot.end(), header.boot_id)) return "left by another boot of this host";
+  if (header.bucket_count != bucket_count) {
+    return std::to_string(header.bucket_count) + " buckets, configured: " + std::to_string(bucket_count);
+  }
+  if (status.st_size != static_cast<off_t>(table_bytes(bucket_count))) return "not as long as its header says";
+  return "";
+}
+
+// Opens what is there if it can be taken over; otherwise moves it out of the way.
+FileDescriptor open_existing(const std::string& path, std::uint32_t bucket_count, const BootId& boot,
+                             std::vector<std::string>& notes) {
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.is_open() && errno == ENOENT) return {};
+  const std::string reason = fd.is_open() ? refusal(fd.get(), bucket_count, boot) : std::strerror(errno);
+  if (reason.empty()) return fd;
+  const std::string aside = path + ".refused";
+  const bool renamed = std::rename(path.c_str(), aside.c_str()) == 0;
+  notes.push_back(path + ": table not taken over: " + reason +
+                  (renamed ? "; renamed to " + aside : "; it is replaced") + ", a fresh one is begun");
+  return {};
+}
+
+// Under another name until its header is complete.
+Result<FileDescriptor> create(const std::string& path, std::uint32_t bucket_count, const BootId& boot) {
+  const std::string unfinished = path + ".new";
+  ::unlink(unfinished.c_str());  // of a daemon that was killed here; the lock is ours
+  FileDescriptor fd(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.is_open()) return system_error(unfinished, "cannot create", errno);
+  const int code = posix_fallocate(fd.get(), 0, static_cast<off_t>(table_bytes(bucket_count)));
+  if (code != 0) {
+    ::unlink(unfinished.c_str());
+    return system_error(unfinished, ("cannot allocate " + std::to_string(table_bytes(bucket_count)) + " bytes").c_str(),
+                        code);
+  }
+  TableHeader header{};
+  header.magic = kTableMagic;
+  header.version = kTableVersion;
+  header.bucket_count = bucket_count;
+  std::copy(boot.begin(), boot.end(), header.boot_id);
+  if (pwrite(fd.get(), static_cast<const void*>(&header), sizeof header, 0) != static_cast<ssize_t>(sizeof header) ||
+      std::rename(unfinished.c_str(), path.c_str()) != 0) {
+    return system_error(path, "cannot write", errno);
+  }
+  return fd;
+}
+
+void note_unless_tmpfs(const std::string& path, int fd, std::vector<std::string>& notes) {
+  struct statfs filesystem = {};
+  if (fstatfs(fd, &filesystem) == 0 && filesystem.f_type == TMPFS_MAGIC) return;
+  notes.push_back(path +
+                  ": not on tmpfs; a slow or full disk can then delay requests. Put run_dir on tmpfs, as /run is");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TableFile>> TableFile::open(const std::string& path, std::uint32_t bucket_count,
+                                                   std::uint64_t incarnation, std::vector<std::string>& notes) {
+  auto lock = FileLock::take(path);
+  if (!lock) return Error{lock.error()};
+  const auto boot = read_boot_id();
+  if (!boot) return Error{boot.error()};
+
+  std::unique_ptr<TableFile> file(new TableFile(*std::move(lock), bucket_count));
+  FileDescriptor fd = open_existing(path, bucket_count, *boot, notes);
+  file->adopted_ = fd.is_open();
+  if (!fd.is_open()) {
+    auto created = create(path, bucket_count, *boot);
+    if (!created) return Error{created.error()};
+    fd = *std::move(created);
+  }
+  if (const Status mapped = file->map(path, fd.get()); !mapped) return Error{mapped.error()};
+  note_unless_tmpfs(path, fd.get(), notes);
+  file->header().incarnation.store(incarnation, std::memory_order_relaxed);
+  return file;
+}
+
+Status TableFile::map(const std::string& path, int fd) {
+  fchmod(fd, 0600);
+  // A file that was taken over may have holes.
+  if (const int code = posix_fallocate(fd, 0, static_cast<off_t>(bytes())); code != 0) {
+    return system_error(path, "cannot allocate", code);
+  }
+  void* address = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (address == MAP_FAILED) return system_error(path, "cannot map", errno);
+  mapped_ = static_cast<std::byte*>(address);
+  // Through /proc, so that it is the same file whatever the path names by now.
+  read_only_ = FileDescriptor(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!read_only_.is_open()) return system_error(path, "cannot open read-only", errno);
+  return {};
+}
+
+TableFile::~TableFile() {
+  if (mapped_ != nullptr) munmap(mapped_, bytes());
+}
+
+// The only writer reads what it wrote itself, or what a dead one wrote before the lock was taken.
+std::uint64_t TableFile::load(std::size_t word) const { return words()[word].load(std::memory_order_relaxed); }
+
+// Release: pairs with the readers' acquire loads.
+void TableFile::store(std::size_t word, std::uint64_t value) { words()[word].store(value, std::memory_order_release); }
+
+void TableFile::beat(HostInstant now) {
+  // Release: a reader that finds the table fresh again finds what was adopted before.
+  header().heartbeat_us.store(now.time_since_epoch().count(), std::memory_order_release);
+}
+
+}  // namespace popgate
