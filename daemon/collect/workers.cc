@@ -30,12 +30,13 @@ void add(RingFigures& sum, const RingFigures& figures) {
 
 Result<std::unique_ptr<Workers>> Workers::open(event_base* base, Options options, Ledger& ledger, HitFunction hit) {
   POPGATE_ASSERT(options.workers_max <= kWorkersMax);
-  Result<WorkerSocket> socket = WorkerSocket::listen(options.socket_path, options.socket_mode);
+  Result<UnixListener> socket =
+      UnixListener::listen(options.socket_path, {"worker socket", SOCK_SEQPACKET, options.socket_mode, kWorkerBacklog});
   if (!socket) return Error{socket.error()};
   return std::unique_ptr<Workers>(new Workers(base, std::move(options), ledger, std::move(hit), std::move(*socket)));
 }
 
-Workers::Workers(event_base* base, Options options, Ledger& ledger, HitFunction hit, WorkerSocket socket)
+Workers::Workers(event_base* base, Options options, Ledger& ledger, HitFunction hit, UnixListener socket)
     : base_(base),
       options_(std::move(options)),
       hit_(std::move(hit)),

@@ -25,10 +25,10 @@
 
 #include "daemon/collect/ledger.h"
 #include "daemon/collect/worker.h"
-#include "daemon/collect/worker_socket.h"
 #include "daemon/event_loop.h"
 #include "daemon/metrics.h"
 #include "daemon/result.h"
+#include "daemon/unix_listener.h"
 #include "libclient/instant.h"
 
 struct event_base;
@@ -44,6 +44,7 @@ inline constexpr milliseconds kPollIdle{2};
 inline constexpr milliseconds kFoldPeriod{100};
 inline constexpr milliseconds kAcceptPause{1000};  // after the process ran out of descriptors
 inline constexpr unsigned kAcceptsPerTurn = 16;
+inline constexpr int kWorkerBacklog = 128;
 
 /// One attached worker, for `popgatectl status`.
 struct WorkerStatus {
@@ -94,7 +95,7 @@ class Workers {
     RingFigures gone;  // of rings that are no more
   };
 
-  Workers(event_base* base, Options options, Ledger& ledger, HitFunction hit, WorkerSocket socket);
+  Workers(event_base* base, Options options, Ledger& ledger, HitFunction hit, UnixListener socket);
   void accept_workers();
   void accept_one(FileDescriptor socket);
   void pause_accepting();
@@ -108,7 +109,7 @@ class Workers {
   event_base* base_;
   Options options_;
   HitFunction hit_;
-  WorkerSocket socket_;
+  UnixListener socket_;
   WorkerOffer offer_;
   Worker::Surroundings around_;
   std::unique_ptr<event, EventDeleter> acceptable_;
