@@ -34,7 +34,7 @@ void showValue(const Step& step, std::ostream& out) {
 namespace {
 
 // Read by RapidCheck when the first property is checked; what the caller has set stands.
-const int kRunsSet = setenv("RC_PARAMS", "max_success=10000 max_size=150", 0);
+const int kRunsSet = setenv("RC_PARAMS", "max_success=4000 max_size=150", 0);
 
 using History = std::vector<Step>;
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who this node is to its peers, and whether a peer's hello may be answered.
+//
+// Two daemons that disagree on the PoP, on the secret under which keys are made, or on who they are, must not share
+// mitigations: every key would mean another client. They part with a sentence that the dialler logs and shows.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/peers/wire.h"
+#include "daemon/result.h"
+#include "libclient/key.h"
+
+namespace popgate {
+
+inline constexpr std::uint32_t kMeshVersionMin = 1;
+inline constexpr std::uint32_t kMeshVersionMax = 1;
+
+struct MeshIdentity {
+  std::string pop;
+  std::string node;
+  std::uint64_t incarnation = 0;
+  std::uint64_t secret_id = 0;
+  std::uint64_t rules_revision = 0;
+  std::vector<std::string> members;  // of the PoP, this node included, sorted
+  std::uint32_t version_min = kMeshVersionMin;
+  std::uint32_t version_max = kMeshVersionMax;
+};
+
+/// Tells secrets apart without telling them.
+[[nodiscard]] std::uint64_t secret_id(const HashSecret& secret);
+
+[[nodiscard]] wire::Hello hello_of(const MeshIdentity& identity, HostInstant now);
+
+/// The version that both speak, or why not. `expected_node`: who is configured at the address that was dialled.
+[[nodiscard]] Result<std::uint32_t> check_hello(const MeshIdentity& own, const wire::Hello& theirs,
+                                                std::optional<std::string_view> expected_node);
+
+/// Text of another process, made fit for a log line or a terminal: what is not printable ASCII becomes '?'.
+[[nodiscard]] std::string printable(std::string_view text);
+
+}  // namespace popgate

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/peers/mesh.h"
+
+#include <event2/util.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace popgate {
+namespace {
+
+constexpr milliseconds kStrangerLogInterval{1000};
+
+Status check_loopback(const std::string& field, const SocketAddress& address) {
+  if (address.is_loopback()) return {};
+  return Error{field + ": found " + address.text() +
+               ", allowed: a loopback address, because the mesh has no TLS yet and would tell and believe anybody"};
+}
+
+Result<SocketAddress> address_of(const std::string& field, const Endpoint& endpoint) {
+  if (!endpoint.unix_path.empty()) return Error{field + ": found a Unix socket, allowed: a TCP address"};
+  auto address = SocketAddress::resolve(endpoint.host, endpoint.port);
+  if (!address) return Error{field + ": " + address.error()};
+  if (const Status loopback = check_loopback(field, *address); !loopback) return Error{loopback.error()};
+  return address;
+}
+
+Status check_name(const std::string& field, const std::string& name) {
+  if (!name.empty() && name.size() <= wire::kNameBytesMax) return {};
+  return Error{field + ": found " + std::to_string(name.size()) + " bytes, allowed: 1 to " +
+               std::to_string(wire::kNameBytesMax)};
+}
+
+Status check_members(const MeshOptions& options) {
+  if (const Status pop = check_name("pop", options.pop); !pop) return pop;
+  if (const Status node = check_name("node", options.node); !node) return node;
+  if (options.peers.size() >= wire::kMembersMax) {
+    return Error{"peers: found " + std::to_string(options.peers.size()) + ", allowed: fewer than " +
+                 std::to_string(wire::kMembersMax)};
+  }
+  std::vector<std::string> names{options.node};
+  for (const MemberConfig& peer : options.peers) {
+    if (const Status name = check_name("peers.node", peer.node); !name) return name;
+    const bool is_known = std::find(names.begin(), names.end(), peer.node) != names.end();
+    if (is_known) return Error{"peers.node: found \"" + peer.node + "\" twice, allowed: one member of a name"};
+    names.push_back(peer.node);
+  }
+  return {};
+}
+
+MeshIdentity identity_of(const MeshOptions& options) {
+  MeshIdentity identity{.pop = options.pop,
+                        .node = options.node,
+                        .incarnation = options.incarnation,
+                        .secret_id = options.secret_id,
+                        .rules_revision = options.rules_revision,
+                        .members = {options.node},
+                        .version_min = options.version_min,
+                        .version_max = options.version_max};
+  for (const MemberConfig& peer : options.peers) identity.members.push_back(peer.node);
+  std::sort(identity.members.begin(), identity.members.end());
+  return identity;
+}
+
+void add(ConnectionCounts& sum, const ConnectionCounts& counts) {
+  sum.bytes_in += counts.bytes_in;
+  sum.bytes_out += counts.bytes_out;
+  sum.frames_in += counts.frames_in;
+  sum.frames_out += counts.frames_out;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Mesh>> Mesh::start(event_base* base, MeshOptions options, Mitigations& set) {
+  if (const Status members = check_members(options); !members) return Error{members.error()};
+  std::unique_ptr<Mesh> mesh(new Mesh(base, std::move(options), set));
+  if (const Status listening = mesh->listen(); !listening) return Error{listening.error()};
+  for (const MemberConfig& member : mesh->options_.peers) {
+    if (const Status added = mesh->add_peer(member); !added) return Error{added.error()};
+  }
+  for (const auto& link : mesh->links_) link->dial();
+  mesh->ticker_.start_every(mesh->options_.timings.heartbeat);
+  return mesh;
+}
+
+Mesh::Mesh(event_base* base, MeshOptions options, Mitigations& set)
+    : options_(std::move(options)),
+      context_{base,
+               set,
+               identity_of(options_),
+               options_.timings,
+               options_.clocks,
+               options_.output_bytes_max,
+               std::mt19937_64(options_.seed)},
+      session_events_{
+          .admit = [this](PeerSession& session, const wire::Hello& hello) { return admit(session, hello); },
+          .on_snapshot =
+              [this](const std::string& node) {
+                if (options_.on_snapshot) options_.on_snapshot(node);
+              },
+          .on_closed = [this](PeerSession& session, const Connection::Loss& loss) { on_closed(session, loss); }},
+      ticker_(base, [this] { tick(); }) {}
+
+Mesh::~Mesh() = default;
+
+Status Mesh::listen() {
+  const auto address = address_of("mesh.listen", options_.listen);
+  if (!address) return Error{address.error()};
+  auto listener = MeshListener::open(
+      context_.base, *address, [this](int descriptor, const SocketAddress& remote) { on_accept(descriptor, remote); });
+  if (!listener) return Error{"mesh.listen: " + listener.error()};
+  listener_ = *std::move(listener);
+  return {};
+}
+
+Status Mesh::add_peer(const MemberConfig& member) {
+  const auto address = address_of("mesh.peers \"" + member.node + "\"", member.address);
+  if (!address) return Error{address.error()};
+  links_.push_back(std::make_unique<PeerLink>(context_, member.node, *address));
+  const MeshTimings& timings = context_.timings;
+  heard_.emplace(member.node, Heard{.last = {},
+                                    .said_goodbye = false,
+                                    .rubbish_cuts = 0,
+                                    .refused_until = {},
+                                    .backoff = Backoff(timings.backoff_first, timings.backoff_longest),
+                                    .closed_counts = {}});
+  return {};
+}
+
+void Mesh::broadcast(const Mitigation& mitigation, const Origin& origin) {
+  const bool decided_here = origin.kind == Origin::Kind::kLocal;
+  const bool passed_on = origin.kind == Origin::Kind::kPeer && !origin.in_snapshot;
+  if (!decided_here && !passed_on) return;
+  for (const auto& link : links_) {
+    const bool has_it = passed_on && (link->id() == origin.peer || link->id() == mitigation.version.node);
+    if (!has_it) link->news(mitigation, decided_here);
+  }
+}
+
+void Mesh::use_rules_revision(std::uint64_t revision) { context_.identity.rules_revision = revision; }
+
+void Mesh::stop() {
+  ticker_.stop();
+  listener_.reset();
+  for (const auto& link : links_) link->say_goodbye();
+  for (const auto& session : sessions_) {
+    if (session->is_open()) session->say_goodbye();
+  }
+}
+
+void Mesh::on_accept(int descriptor, const SocketAddress& remote) {
+  ++counts_.accepted;
+  const auto half_open = std::count_if(sessions_.begin(), sessions_.end(), [](const auto& session) {
+    return session->is_open() && !session->is_admitted();
+  });
+  if (static_cast<std::size_t>(half_open) >= kHalfOpenMax) {
+    ++counts_.half_open_refused;
+    evutil_closesocket(descriptor);
+    return;
+  }
+  auto session = std::make_unique<PeerSession>(context_, remote.text(), descriptor, session_events_);
+  if (session->is_open()) sessions_.push_back(std::move(session));
+}
+
+Status Mesh::admit(const PeerSession& session, const wire::Hello& hello) {
+  const HostInstant now = context_.clocks.host();
+  const auto refuse = [&](std::string why) -> Status {
+    ++counts_.hellos_refused;
+    return Error{std::move(why)};
+  };
+  if (const auto version = check_hello(context_.identity, hello, std::nullopt); !version) {
+    return refuse(version.error());
+  }
+  Heard& heard = heard_.at(hello.node);  // check_hello has found it among the members
+  if (now < heard.refused_until) return refuse("it sent rubbish a moment ago and has to wait");
+  if (PeerSession* earlier = session_of(hello.node)) {
+    const bool is_alive = now - earlier->last_heard() < kAliveWithin;
+    if (is_alive && earlier->incarnation() != hello.incarnation) {
+      return refuse("node name clash: a daemon named \"" + printable(hello.node) + "\" is connected from " +
+                    earlier->remote());
+    }
+    earlier->shut();
+    on_closed(*earlier, {"replaced by a newer connection from " + session.remote()});
+  }
+  heard.said_goodbye = false;
+  heard.last = now;
+  return {};
+}
+
+void Mesh::on_closed(const PeerSession& session, const Connection::Loss& loss) {
+  if (loss.rubbish) ++counts_.rubbish_cuts;
+  const auto known = heard_.find(session.node());
+  if (known == heard_.end()) return log_stranger(session.remote(), loss.why);
+  Heard& heard = known->second;
+  heard.last = session.last_heard();
+  heard.said_goodbye = session.said_goodbye();
+  add(heard.closed_counts, session.counts());
+  if (loss.rubbish) {
+    ++heard.rubbish_cuts;
+    heard.refused_until = context_.clocks.host() + heard.backoff.next(context_.random);
+  }
+  spdlog::info("peer {} from {}: no longer heard: {}", session.node(), session.remote(), loss.why);
+}
+
+void Mesh::log_stranger(const std::string& remote, const std::string& why) {
+  const HostInstant now = context_.clocks.host();
+  if (now < next_stranger_log_) return;
+  next_stranger_log_ = now + kStrangerLogInterval;
+  spdlog::warn("mesh: connection from {} ended before it was admitted: {}", remote, why);
+}
+
+void Mesh::tick() {
+  for (const auto& link : links_) link->tick();
+  for (const auto& session : sessions_) {
+    if (session->is_open()) session->tick();
+  }
+  std::erase_if(sessions_, [](const auto& session) { return !session->is_open(); });
+}
+
+PeerSession* Mesh::session_of(const std::string& node) const {
+  const auto found = std::find_if(sessions_.begin(), sessions_.end(),
+                                  [&](const auto& session) { return session->is_open() && session->node() == node; });
+  return found == sessions_.end() ? nullptr : found->get();
+}
+
+MeshStatus Mesh::status() const {
+  MeshStatus status;
+  status.listen = listener_ == nullptr ? "" : listener_->address().text();
+  std::size_t up_to_date = 0;
+  for (const auto& link : links_) {
+    PeerStatus& peer = status.peers.emplace_back();
+    const Heard& heard = heard_.at(link->name());
+    ConnectionCounts counts = heard.closed_counts;
+    peer.last_heard = heard.last;
+    peer.said_goodbye = heard.said_goodbye;
+    peer.rubbish_cuts = heard.rubbish_cuts;
+    if (const PeerSession* session = session_of(link->name())) {
+      peer.heard = true;
+      peer.last_heard = session->last_heard();
+      peer.digest_equal = session->digest_equal();
+      add(counts, session->counts());
+    }
+    peer.bytes_in = counts.bytes_in;
+    peer.bytes_out = counts.bytes_out;
+    peer.frames_in = counts.frames_in;
+    peer.frames_out = counts.frames_out;
+    link->describe(peer);
+    if (peer.up_to_date) ++up_to_date;
+  }
+  if (!links_.empty()) status.coverage = static_cast<double>(up_to_date) / static_cast<double>(links_.size());
+  return status;
+}
+
+std::uint16_t Mesh::listen_port() const {
+  return listener_ == nullptr ? std::uint16_t{0} : listener_->address().port();
+}
+
+void Mesh::visit(const MetricVisitor& visitor) const {
+  MeshCounts counts = counts_;
+  counts.accept_failures = listener_ == nullptr ? 0 : listener_->failures();
+  visit_mesh(status(), counts, visitor);
+}
+
+}  // namespace popgate

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The mesh: every daemon of the PoP tells every other what it decided, and hears what they did.
+//
+// Each node dials every configured peer and *sends* over the connection that it dialled; the accepting side only
+// acknowledges. So each direction of a pair has one connection, one sequence, one owner of its retries, and no rule is
+// needed for who dials whom. After hellos both ways the dialler sends all of its entries, then news. Heartbeats carry
+// the sequence number, both clocks and, every few seconds, a digest of the set; buckets that differ twice in a row are
+// sent again. Until the mesh has TLS it listens and dials on loopback only.
+//
+// Passing news on lives here: daemon.cc hands every change of the set to broadcast(), which sends a local decision to
+// all peers, a peer's to all but that peer and the decider, and the rest to nobody. What came in a snapshot is not
+// passed on (its sender has sent it to the others too); where that was wrong, digests find it.
+//
+// Threads: the event loop's.
+// Invariants: 1. One session at most is heard for each node name.
+// Limits: kMembersMax members; kHalfOpenMax accepted connections without a hello; output_bytes_max waiting for a peer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/config.h"
+#include "daemon/metrics.h"
+#include "daemon/mitigate/mitigations.h"
+#include "daemon/peers/mesh_context.h"
+#include "daemon/peers/mesh_listener.h"
+#include "daemon/peers/mesh_metrics.h"
+#include "daemon/peers/peer_link.h"
+#include "daemon/peers/peer_session.h"
+#include "daemon/peers/peer_status.h"
+#include "daemon/result.h"
+
+namespace popgate {
+
+inline constexpr std::size_t kHalfOpenMax = 32;
+/// A daemon that was heard this recently is alive: another of its name is a clash, not its successor.
+inline constexpr milliseconds kAliveWithin{1000};
+inline constexpr std::size_t kOutputBytesMax = 8 * 1024 * 1024;  // some 40,000 entries
+
+struct MeshOptions {
+  std::string pop;
+  std::string node;
+  std::uint64_t incarnation = 0;
+  std::uint64_t secret_id = 0;  // secret_id() of hello.h
+  std::uint64_t rules_revision = 0;
+  Endpoint listen;
+  std::vector<MemberConfig> peers;  // the other members
+  std::uint64_t seed = 0;           // of jitter
+  std::size_t output_bytes_max = kOutputBytesMax;
+  std::uint32_t version_min = kMeshVersionMin;
+  std::uint32_t version_max = kMeshVersionMax;
+  MeshTimings timings;
+  MeshClocks clocks;
+  /// A peer's whole set has arrived: what this node did not know of itself, it knows now (allow_originating).
+  std::function<void(const std::string& node)> on_snapshot;
+};
+
+class Mesh {
+ public:
+  /// Listens and begins to dial. `set` must outlive the mesh.
+  [[nodiscard]] static Result<std::unique_ptr<Mesh>> start(event_base* base, MeshOptions options, Mitigations& set);
+  ~Mesh();
+  Mesh(const Mesh&) = delete;
+  Mesh& operator=(const Mesh&) = delete;
+
+  /// Every change of the set, with where it came from.
+  void broadcast(const Mitigation& mitigation, const Origin& origin);
+  void use_rules_revision(std::uint64_t revision);
+  /// Says goodbye to all peers and closes every connection.
+  void stop();
+
+  [[nodiscard]] MeshStatus status() const;
+  [[nodiscard]] std::uint16_t listen_port() const;
+  void visit(const MetricVisitor& visitor) const;
+
+ private:
+  /// What is known of a peer's telling us, across its connections.
+  struct Heard {
+    std::optional<HostInstant> last;
+    bool said_goodbye = false;
+    std::uint64_t rubbish_cuts = 0;
+    HostInstant refused_until{};  // after rubbish
+    Backoff backoff;
+    ConnectionCounts closed_counts;
+  };
+
+  Mesh(event_base* base, MeshOptions options, Mitigations& set);
+  [[nodiscard]] Status listen();
+  [[nodiscard]] Status add_peer(const MemberConfig& member);
+  void on_accept(int descriptor, const SocketAddress& remote);
+  [[nodiscard]] Status admit(const PeerSession& session, const wire::Hello& hello);
+  void on_closed(const PeerSession& session, const Connection::Loss& loss);
+  void log_stranger(const std::string& remote, const std::string& why);
+  void tick();
+  [[nodiscard]] PeerSession* session_of(const std::string& node) const;
+
+  MeshOptions options_;
+  MeshContext context_;
+  PeerSession::Events session_events_;
+  std::unique_ptr<MeshListener> listener_;
+  std::vector<std::unique_ptr<PeerLink>> links_;
+  std::vector<std::unique_ptr<PeerSession>> sessions_;  // closed ones until the next tick
+  std::map<std::string, Heard> heard_;
+  Timer ticker_;
+  MeshCounts counts_;
+  HostInstant next_stranger_log_{};
+};
+
+}  // namespace popgate

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A TCP address as the kernel wants it.
+//
+// Threads: values. resolve() blocks while a name is looked up: at start only.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+
+#include "daemon/result.h"
+
+namespace popgate {
+
+class SocketAddress {
+ public:
+  [[nodiscard]] static Result<SocketAddress> resolve(const std::string& host, std::uint16_t port);
+  [[nodiscard]] static SocketAddress of(const sockaddr* address, socklen_t bytes);
+
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage_); }
+  [[nodiscard]] socklen_t bytes() const { return bytes_; }
+  /// 127.0.0.0/8, ::1, and the former written as IPv6.
+  [[nodiscard]] bool is_loopback() const;
+  [[nodiscard]] std::uint16_t port() const;
+  [[nodiscard]] std::string text() const;  // "127.0.0.1:7400", "[::1]:7400"
+
+ private:
+  sockaddr_storage storage_{};
+  socklen_t bytes_ = 0;
+};
+
+}  // namespace popgate
