@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an operator tells a node to do: block, lift, reload, ring-check. docs/admin-api.md says what each answers.
+//
+// Threads: the event loop's.
+// Invariants: 1. An order that is refused has changed nothing.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "daemon/operator_views.h"
+
+namespace popgate {
+
+class MemcachedStore;
+class RingCheck;
+
+/// A refusal with the HTTP status that fits it.
+struct Refusal {
+  int status = 400;
+  std::string text;
+  std::vector<std::string> faults{};  // of a configuration
+};
+
+class OperatorOrders {
+ public:
+  /// What a reload did.
+  struct Reloaded {
+    std::size_t rules = 0;
+    std::uint64_t revision = 0;
+    std::vector<std::string> needs_restart;
+    std::vector<std::string> faults;  // not empty: nothing has changed
+  };
+  struct Setup {
+    const OperatorViews& views;
+    Mitigations& mitigations;
+    MemcachedStore* memcached;  // null: counters live in the daemon
+    std::function<Reloaded()> reload;
+  };
+  /// Exactly one of both is set.
+  using AnswerFunction = std::function<void(const nlohmann::json* answer, const Refusal* refusal)>;
+
+  explicit OperatorOrders(Setup setup);
+  ~OperatorOrders();
+
+  void block(const nlohmann::json& body, const AnswerFunction& answer);
+  void lift(const nlohmann::json& body, const AnswerFunction& answer);
+  void reload(const AnswerFunction& answer);
+  /// Answers later, when every probe came back or timed out.
+  void ring_check(AnswerFunction answer);
+
+ private:
+  Setup setup_;
+  std::unique_ptr<RingCheck> ring_check_;  // the last one; it may not be destroyed from within its callback
+  AnswerFunction ring_answer_;             // of the one that runs
+};
+
+}  // namespace popgate

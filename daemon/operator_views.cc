@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/operator_views.h"
+
+#include <spdlog/fmt/chrono.h>
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "daemon/mitigate/judge_totals.h"
+#include "daemon/peers/mesh.h"
+#include "daemon/publish/publisher.h"
+#include "popgate/popgate.h"
+
+namespace popgate {
+namespace {
+
+using nlohmann::json;
+
+std::int64_t whole_ms(microseconds duration) { return std::chrono::ceil<milliseconds>(duration).count(); }
+
+double ms_of(microseconds duration) { return static_cast<double>(duration.count()) / 1000; }
+
+json ms_or_null(const std::optional<microseconds>& duration) {
+  return duration ? json(ms_of(*duration)) : json(nullptr);
+}
+
+json bool_or_null(const std::optional<bool>& value) { return value ? json(*value) : json(nullptr); }
+
+json or_null(const std::optional<std::uint64_t>& value) { return value ? json(*value) : json(nullptr); }
+
+// Hits of one rule that are not in its ledger row yet.
+struct Outside {
+  std::uint64_t waiting = 0;
+  std::uint64_t dropped = 0;
+};
+
+json hits_of(const LedgerRow& row, const Outside& outside) {
+  const std::uint64_t ring_dropped = row[LedgerColumn::kRingDropped] + outside.dropped;
+  return {{"recorded", row[LedgerColumn::kDrained] + outside.waiting + ring_dropped},
+          {"delivered", row[LedgerColumn::kDelivered]},
+          {"uncertain", row[LedgerColumn::kUncertain]},
+          {"dropped", row[LedgerColumn::kDropped] + ring_dropped},
+          {"expired", row[LedgerColumn::kExpired]},
+          {"lost", row[LedgerColumn::kLost]},
+          {"pending", row.pending() + outside.waiting}};
+}
+
+json rate_of(const Rate& rate) { return {{"lo", rate.lo}, {"estimate", rate.estimate}, {"hi", or_null(rate.hi)}}; }
+
+std::string_view kind_text(EntryKind kind) {
+  switch (kind) {
+    case EntryKind::kAutomatic:
+      return "automatic";
+    case EntryKind::kOperator:
+      return "operator";
+    case EntryKind::kLift:
+      return "lift";
+  }
+  return "unknown";
+}
+
+std::optional<EntryKind> kind_named(std::string_view text) {
+  for (const EntryKind kind : {EntryKind::kAutomatic, EntryKind::kOperator, EntryKind::kLift}) {
+    if (kind_text(kind) == text) return kind;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
+
+std::string time_text(PopInstant instant) {
+  const auto ms = std::chrono::floor<milliseconds>(instant.time_since_epoch());
+  const auto s = std::chrono::floor<std::chrono::seconds>(ms);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(s.count())), (ms - s).count());
+}
+
+OperatorViews::OperatorViews(Stages stages, PopInstant started_at) : stages_(stages), started_at_(started_at) {}
+
+json OperatorViews::rule_name(RuleId id) const {
+  if (id == 0) return nullptr;
+  const Rule* rule = stages_.rules->by_id(id);
+  return rule != nullptr ? rule->name : hash_text(id);
+}
+
+json OperatorViews::entry(const Mitigation& mitigation, HostInstant now) const {
+  const EntryKind kind = kind_of(mitigation);
+  const auto enforcement = stages_.mitigations.enforcement(mitigation.key, now);
+  const bool enforced = kind != EntryKind::kLift && enforcement && mitigation.until > now &&
+                        enforcement->by_operator == (kind == EntryKind::kOperator);
+  const Version& version = mitigation.version;
+  const Evidence& evidence = mitigation.evidence;
+  return {
+      {"key", key_text(mitigation.key)},
+      {"kind", kind_text(kind)},
+      {"rule", rule_name(mitigation.rule)},
+      {"remaining_ms", std::max<std::int64_t>(0, whole_ms(mitigation.until - now))},
+      {"until", time_text(mitigation.until_wall)},
+      {"decided_by", mitigation.decided_by},
+      {"decided_at", time_text(mitigation.decided_at)},
+      {"reason", mitigation.reason},
+      {"enforced", enforced},
+      {"evidence",
+       {{"lo", evidence.lo}, {"estimate", evidence.estimate}, {"hi", or_null(evidence.hi)}, {"limit", evidence.limit}}},
+      {"version",
+       {{"epoch", version.epoch},
+        {"counter", version.counter},
+        {"node", hash_text(version.node)},
+        {"incarnation", version.incarnation}}}};
+}
+
+std::vector<std::string> OperatorViews::not_ready() const {
+  std::vector<std::string> missing;
+  for (const ShardStatus& shard : stages_.store.shards()) {
+    if (!shard.reachable) missing.push_back("shard " + shard.name + " does not answer");
+  }
+  if (stages_.mesh == nullptr) return missing;
+  for (const PeerStatus& peer : stages_.mesh->status().peers) {
+    if (!peer.up_to_date) missing.push_back("peer " + peer.name + " has not acknowledged everything");
+    if (!peer.heard) missing.push_back("peer " + peer.name + " is not connected to this node");
+  }
+  return missing;
+}
+
+json OperatorViews::status() const {
+  json workers = json::array();
+  for (const WorkerStatus& worker : stages_.workers.status()) {
+    workers.push_back({{"name", worker.name},
+                       {"pid", worker.pid},
+                       {"uid", worker.uid},
+                       {"leaving", worker.leaving},
+                       {"waiting", worker.waiting},
+                       {"drained", worker.figures.drained},
+                       {"dropped", worker.figures.ring_dropped},
+                       {"rejected", worker.figures.slots_rejected + worker.figures.positions_rejected}});
+  }
+  json shards = json::array();
+  for (const ShardStatus& shard : stages_.store.shards()) {
+    const ShardConfig& configured = stages_.config.counters->shards[shards.size()];
+    shards.push_back({{"name", shard.name}, {"address", configured.address.text()}, {"reachable", shard.reachable}});
+  }
+  const std::vector<std::string> missing = not_ready();
+  const Config& config = stages_.config;
+  return {{"version", popgate_version()},
+          {"node", config.node},
+          {"pop", config.pop},
+          {"pid", getpid()},
+          {"started_at", time_text(started_at_)},
+          {"ready", missing.empty()},
+          {"not_ready", missing},
+          {"rules", {{"count", stages_.rules->all().size()}, {"revision", hash_text(stages_.rules->revision())}}},
+          {"workers", workers},
+          {"mitigations", {{"enforced", stages_.publisher.live_entries()}, {"capacity", stages_.publisher.capacity()}}},
+          {"counters", {{"kind", config.counters ? "memcached" : "memory"}, {"shards", shards}}},
+          {"mesh", mesh_summary()}};
+}
+
+json OperatorViews::mesh_summary() const {
+  if (stages_.mesh == nullptr) return nullptr;
+  const MeshStatus mesh = stages_.mesh->status();
+  const auto connected = std::ranges::count_if(mesh.peers, [](const PeerStatus& peer) { return peer.up_to_date; });
+  return {{"listen", mesh.listen}, {"peers", mesh.peers.size()}, {"connected", connected}, {"coverage", mesh.coverage}};
+}
+
+json OperatorViews::peers() const {
+  if (stages_.mesh == nullptr) return {{"coverage", 1.0}, {"peers", json::array()}};
+  const MeshStatus mesh = stages_.mesh->status();
+  const HostInstant now = HostClock::now();
+  json listed = json::array();
+  for (const PeerStatus& peer : mesh.peers) {
+    json enforced = nullptr;
+    if (peer.acks_timed > 0) {
+      enforced = {{"p50", ms_of(peer.ack_p50)}, {"p99", ms_of(peer.ack_p99)}, {"max", ms_of(peer.ack_max)}};
+    }
+    listed.push_back({{"node", peer.name},
+                      {"address", peer.address},
+                      {"state", link_state_name(peer.state)},
+                      {"since_ms", whole_ms(now - peer.since)},
+                      {"heard", peer.heard},
+                      {"up_to_date", peer.up_to_date},
+                      {"unacknowledged", peer.lag},
+                      {"skew_ms", ms_or_null(peer.skew)},
+                      {"round_trip_ms", ms_or_null(peer.rtt)},
+                      {"digest_equal", bool_or_null(peer.digest_equal)},
+                      {"rules_equal", bool_or_null(peer.rules_equal)},
+                      {"members_equal", bool_or_null(peer.members_equal)},
+                      {"said_goodbye", peer.said_goodbye},
+                      {"last_error", peer.last_error},
+                      {"enforced_ms", enforced},
+                      {"frames_sent", peer.frames_out},
+                      {"bytes_sent", peer.bytes_out}});
+  }
+  return {{"listen", mesh.listen}, {"coverage", mesh.coverage}, {"peers", listed}};
+}
+
+json OperatorViews::rules() const {
+  std::map<RuleNumber, std::uint64_t> waiting;
+  std::map<RuleNumber, std::uint64_t> dropped;
+  stages_.workers.add_pending(waiting, dropped);
+  const auto outside = [&](RuleNumber number) { return Outside{waiting[number], dropped[number]}; };
+
+  const HostInstant now = HostClock::now();
+  std::map<RuleId, std::uint64_t> enforced;
+  stages_.mitigations.for_each({.kind = EntryKind::kAutomatic, .rule = {}, .ended = false},
+                               [&](const Mitigation& entry) {
+                                 if (stages_.mitigations.enforcement(entry.key, now)) ++enforced[entry.rule];
+                               });
+
+  json listed = json::array();
+  for (const Rule& rule : stages_.rules->all()) {
+    listed.push_back({{"name", rule.name},
+                      {"number", rule.number},
+                      {"id", hash_text(rule.id)},
+                      {"revision", hash_text(rule.revision)},
+                      {"enabled", rule.enabled},
+                      {"limit", rule.limit},
+                      {"window_ms", whole_ms(rule.window.window)},
+                      {"slots", rule.window.slots},
+                      {"mitigate_ms", rule.mitigate.count()},
+                      {"action", rule.action == Action::kBlock ? "block" : "log"},
+                      {"count", rule.count == CountMode::kAllowed ? "allowed" : "all"},
+                      {"cost", rule.cost},
+                      {"policy", "estimate"},
+                      {"enforced", enforced[rule.id]},
+                      {"hits", hits_of(stages_.ledger.row(rule.number), outside(rule.number))}});
+  }
+  json former = json::array();
+  for (const RuleNumber number : stages_.ledger.rows()) {
+    const LedgerRow row = stages_.ledger.row(number);
+    if (stages_.rules->by_id(row.rule) != nullptr) continue;
+    former.push_back({{"number", number}, {"id", hash_text(row.rule)}, {"hits", hits_of(row, outside(number))}});
+  }
+  return {{"revision", hash_text(stages_.rules->revision())}, {"rules", listed}, {"former_rules", former}};
+}
+
+Result<json> OperatorViews::mitigations(const MitigationsQuery& query) const {
+  Mitigations::Filter filter;
+  if (query.kind) {
+    filter.kind = kind_named(*query.kind);
+    if (!filter.kind) return Error{"kind: found \"" + *query.kind + "\", allowed: automatic, operator, lift"};
+  }
+  if (query.rule) filter.rule = rule_id(*query.rule);
+  Key key;
+  if (query.key && !parse_key_text(*query.key, key)) {
+    return Error{"key: found \"" + *query.key + "\", allowed: 32 hexadecimal digits"};
+  }
+  const HostInstant now = HostClock::now();
+  std::size_t total = 0;
+  json shown = json::array();
+  stages_.mitigations.for_each(filter, [&](const Mitigation& mitigation) {
+    if (query.key && mitigation.key != key) return;
+    if (query.by && mitigation.decided_by != *query.by) return;
+    const std::size_t place = total++;
+    if (place >= query.offset && shown.size() < query.limit) shown.push_back(entry(mitigation, now));
+  });
+  return json{{"total", total}, {"mitigations", shown}};
+}
+
+Result<NamedKey> OperatorViews::named_key(const KeyName& name) const {
+  NamedKey named;
+  if (name.key) {
+    if (name.rule) return Error{"found both key and rule, allowed: one of them"};
+    if (!parse_key_text(*name.key, named.key)) {
+      return Error{"key: found \"" + *name.key + "\", allowed: 32 hexadecimal digits"};
+    }
+    const KeyEntries entries = stages_.mitigations.find(named.key);
+    for (const Mitigation* held : {entries.automatic, entries.by_operator}) {
+      if (held != nullptr && named.rule == nullptr) named.rule = stages_.rules->by_id(held->rule);
+    }
+    return named;
+  }
+  if (!name.rule) return Error{"found neither key nor rule, allowed: one of them"};
+  named.rule = stages_.rules->by_name(*name.rule);
+  if (named.rule == nullptr)
+    return Error{"rule: found \"" + *name.rule + "\", allowed: the name of a rule of this node"};
+  std::string reason;
+  if (!key_of_values(*named.rule, stages_.config.secret, name.values, named.key, reason)) return Error{reason};
+  return named;
+}
+
+json OperatorViews::slots_and_rate(const NamedKey& named) const {
+  const std::vector<SlotCount> counts = stages_.store.slots_of(named.key);
+  const KeySlots slots(named.rule->window, named.key);
+  json listed = json::array();
+  for (const SlotCount& count : counts) {
+    listed.push_back({{"slot", count.slot},
+                      {"from", time_text(slots.start(count.slot))},
+                      {"to", time_text(slots.end(count.slot))},
+                      {"known", count.known},
+                      {"unsent", count.unsent},
+                      {"hidden", count.hidden}});
+  }
+  const SlotTotals totals{
+      .key = named.key, .rule = named.rule->number, .slots = counts, .fresh = false, .counters_lost = false};
+  const Rate rate =
+      estimate_rate(totals, slots, PopClock::now(), lifted_through(stages_.mitigations, slots, named.key));
+  return {{"slots", listed}, {"rate", rate_of(rate)}, {"limit", named.rule->limit}};
+}
+
+Result<json> OperatorViews::explain(const KeyName& name) const {
+  const Result<NamedKey> named = named_key(name);
+  if (!named) return Error{named.error()};
+  const HostInstant now = HostClock::now();
+  json answer = {{"key", key_text(named->key)},
+                 {"rule", named->rule != nullptr ? json(named->rule->name) : json(nullptr)},
+                 {"enforced", nullptr},
+                 {"entries", json::array()},
+                 {"slots", json::array()},
+                 {"rate", nullptr},
+                 {"limit", nullptr}};
+  if (const auto enforcement = stages_.mitigations.enforcement(named->key, now)) {
+    const microseconds remaining = enforcement->until - now;
+    answer["enforced"] = {{"until", time_text(PopClock::now() + remaining)},
+                          {"remaining_ms", whole_ms(remaining)},
+                          {"log_only", enforcement->log_only},
+                          {"by_operator", enforcement->by_operator}};
+  }
+  const KeyEntries entries = stages_.mitigations.find(named->key);
+  for (const Mitigation* held : {entries.automatic, entries.by_operator, entries.lift}) {
+    if (held != nullptr) answer["entries"].push_back(entry(*held, now));
+  }
+  if (named->rule != nullptr) answer.update(slots_and_rate(*named));
+  return answer;
+}
+
+}  // namespace popgate

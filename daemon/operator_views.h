@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the daemon shows an operator, as JSON: docs/admin-api.md says which fields mean what.
+//
+// Views only read; what changes something is in operator_orders.h.
+//
+// Threads: the event loop's.
+// Cost: /status, /rules and /explain walk what they show; /mitigations walks the whole set.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "daemon/collect/workers.h"
+#include "daemon/config.h"
+#include "daemon/count/counter_store.h"
+#include "daemon/mitigate/mitigations.h"
+#include "daemon/result.h"
+
+namespace popgate {
+
+class Mesh;
+class Publisher;
+
+/// The stages that are looked at. All outlive the views.
+struct Stages {
+  const Config& config;
+  const SharedRules& rules;
+  const Ledger& ledger;
+  const Workers& workers;
+  const CounterStore& store;
+  const Mitigations& mitigations;
+  const Mesh* mesh;  // null: a PoP of one node
+  const Publisher& publisher;
+};
+
+/// A key that an operator named, and the rule if that is known.
+struct NamedKey {
+  Key key;
+  const Rule* rule = nullptr;
+};
+
+/// How an operator names a key: by its digits, or by a rule and a value for each part of the rule's key.
+struct KeyName {
+  std::optional<std::string> key;
+  std::optional<std::string> rule;
+  std::vector<std::string> values;
+};
+
+struct MitigationsQuery {
+  std::optional<std::string> rule;
+  std::optional<std::string> key;
+  std::optional<std::string> by;
+  std::optional<std::string> kind;
+  std::size_t limit = 1000;
+  std::size_t offset = 0;
+};
+inline constexpr std::size_t kMitigationsShownMax = 100000;
+
+/// 16 hexadecimal digits.
+[[nodiscard]] std::string hash_text(std::uint64_t hash);
+/// RFC 3339 in UTC, with milliseconds.
+[[nodiscard]] std::string time_text(PopInstant instant);
+
+class OperatorViews {
+ public:
+  explicit OperatorViews(Stages stages, PopInstant started_at);
+
+  [[nodiscard]] nlohmann::json status() const;
+  /// What is not ready; empty when everything is.
+  [[nodiscard]] std::vector<std::string> not_ready() const;
+  [[nodiscard]] nlohmann::json peers() const;
+  [[nodiscard]] nlohmann::json rules() const;
+  [[nodiscard]] Result<nlohmann::json> mitigations(const MitigationsQuery& query) const;
+  [[nodiscard]] Result<nlohmann::json> explain(const KeyName& name) const;
+
+  [[nodiscard]] Result<NamedKey> named_key(const KeyName& name) const;
+
+ private:
+  [[nodiscard]] nlohmann::json entry(const Mitigation& mitigation, HostInstant now) const;
+  [[nodiscard]] nlohmann::json mesh_summary() const;
+  [[nodiscard]] nlohmann::json rule_name(RuleId id) const;
+  [[nodiscard]] nlohmann::json slots_and_rate(const NamedKey& named) const;
+
+  Stages stages_;
+  PopInstant started_at_;
+};
+
+}  // namespace popgate

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/restart_needs.h"
+
+#include <algorithm>
+
+namespace popgate {
+namespace {
+
+bool same(const std::optional<CountersConfig>& a, const std::optional<CountersConfig>& b) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return a->shards == b->shards && a->proxy == b->proxy && a->timeout == b->timeout &&
+         a->batches_in_flight == b->batches_in_flight && a->batch_keys_max == b->batch_keys_max;
+}
+
+bool same(const std::optional<MeshConfig>& a, const std::optional<MeshConfig>& b) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return a->listen == b->listen &&
+         std::ranges::equal(a->peers, b->peers, [](const MemberConfig& x, const MemberConfig& y) {
+           return x.node == y.node && x.address == y.address;
+         });
+}
+
+}  // namespace
+
+std::vector<std::string> needs_restart(const Config& running, const Config& wanted) {
+  std::vector<std::string> names;
+  const auto note = [&](bool is_same, const char* name) {
+    if (!is_same) names.emplace_back(name);
+  };
+  note(running.node == wanted.node, "node");
+  note(running.pop == wanted.pop, "pop");
+  note(running.run_dir == wanted.run_dir, "run_dir");
+  note(running.state_dir == wanted.state_dir, "state_dir");
+  note(running.worker_socket == wanted.worker_socket, "worker_socket");
+  note(running.worker_socket_mode == wanted.worker_socket_mode, "worker_socket_mode");
+  note(running.admin_socket == wanted.admin_socket, "admin_socket");
+  note(running.flush_interval == wanted.flush_interval, "flush_interval");
+  note(running.table_entries == wanted.table_entries, "table_entries");
+  note(running.keys_max == wanted.keys_max, "keys_max");
+  note(running.workers_max == wanted.workers_max, "workers_max");
+  note(running.hash_secret_file == wanted.hash_secret_file, "hash_secret_file");
+  note(same(running.counters, wanted.counters), "counters");
+  note(same(running.mesh, wanted.mesh), "mesh");
+  return names;
+}
+
+}  // namespace popgate
