@@ -157,7 +157,7 @@ void MemcachedStore::visit(const MetricVisitor& visitor) const {
            true,
            {},
            {}});
-  for (const auto& shard : shards_) visit_shard(*shard, visitor);
+  for (const auto& shard : shards_) visit_figures(shard->figures(), shard->name(), visitor);
 }
 
 }  // namespace popgate

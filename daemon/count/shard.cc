@@ -3,8 +3,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <array>
-
 #include "daemon/count/counter_key.h"
 #include "daemon/rules.h"
 
@@ -30,8 +28,8 @@ void Shard::add_due(WindowIndex index) {
 }
 
 void Shard::pump(PopInstant now) {
-  while (reachable_ && connection_.is_connected() && connection_.batches_in_flight() < setup_.batches_in_flight &&
-         !(due_.empty() && chains_.empty())) {
+  while (figures_.reachable && connection_.is_connected() &&
+         connection_.batches_in_flight() < setup_.batches_in_flight && !(due_.empty() && chains_.empty())) {
     send_batch(now);
   }
 }
@@ -42,7 +40,7 @@ void Shard::tick(PopInstant now) {
     add_due(index);
   }
   next_tick_.clear();
-  if (!reachable_) return expire_due(now);
+  if (!figures_.reachable) return expire_due(now);
   pump(now);
   const bool idle = connection_.is_connected() && connection_.batches_in_flight() == 0;
   if (idle && (now < last_batch_at_ || now - last_batch_at_ >= kIdleProbeInterval)) send_probe(now);
@@ -60,10 +58,6 @@ void Shard::expire_due(PopInstant now) {
       windows_.set_due(index, false);
     }
   }
-}
-
-bool Shard::counters_lost(const WindowShape& shape, PopInstant now) const {
-  return lost_at_ != kNever && now < lost_at_ + shape.window + shape.slot + 2 * shape.tolerance;
 }
 
 // ---- What is sent -------------------------------------------------------------------------------------------------
@@ -163,9 +157,7 @@ void Shard::put_reads(ShardBatch& batch, WindowIndex index, PopInstant now) {
 }
 
 void Shard::put_generation(ShardBatch& batch) {
-  if (!generation_is_missing_) return;
-  generation_is_missing_ = false;
-  batch.add_generation(generation_key_, random_());
+  if (loss_.take_missing_generation()) batch.add_generation(generation_key_, random_());
 }
 
 // ---- What comes back ----------------------------------------------------------------------------------------------
@@ -252,14 +244,17 @@ void Shard::abandon_chains() {
 }
 
 void Shard::read_answered(const ShardBatch& batch, const BatchRead& read, std::optional<std::uint64_t> value) {
-  if (read.window == kNoWindow) return generation_read(value, batch.made_at);
+  if (read.window == kNoWindow) {
+    if (loss_.generation_read(value, batch.made_at, clock_())) note_loss("its generation key is gone or another");
+    return;
+  }
   CountedSlot* const slot = KeyWindows::slot_of(windows_.at(read.window), read.slot);
   if (slot == nullptr) return;  // it left the window meanwhile
   observe(*slot, value.value_or(0), batch.made_at);
 }
 
 void Shard::observe(CountedSlot& slot, std::uint64_t total, PopInstant asked_at) {
-  if (KeyWindows::observe(slot, total, asked_at, lost_at_)) note_loss("a total fell");
+  if (loss_.slot_read(slot, total, asked_at, clock_())) note_loss("a total fell");
 }
 
 void Shard::get_failed(std::string_view error) { not_reachable(error); }
@@ -268,13 +263,13 @@ void Shard::batch_done(const ShardBatch& batch, bool complete, microseconds roun
   const PopInstant now = clock_();
   if (complete) {
     figures_.round_trip = round_trip;
-    if (!reachable_) now_reachable(now);
+    if (!figures_.reachable) now_reachable(now);
   }
   for (const WindowIndex index : batch.windows) {
     if (windows_.at(index).chained == 0) report_(index, complete, now);  // else with the batch that ends its chain
   }
   for (const WindowIndex index : batch.windows) windows_.unpin(index);
-  if (!reachable_) return abandon_chains();
+  if (!figures_.reachable) return abandon_chains();
   pump(now);
 }
 
@@ -283,7 +278,7 @@ void Shard::batch_done(const ShardBatch& batch, bool complete, microseconds roun
 void Shard::connected() { send_probe(clock_()); }
 
 void Shard::now_reachable(PopInstant now) {
-  reachable_ = true;
+  figures_.reachable = true;
   reachable_since_ = now;
   backoff_.reset();
   if (log_limiter_.allow(HostClock::now())) {
@@ -293,13 +288,13 @@ void Shard::now_reachable(PopInstant now) {
 
 // Also while it was not reachable before: each failure asks for one more attempt, later.
 void Shard::not_reachable(std::string_view reason) {
-  if (reachable_ && log_limiter_.allow(HostClock::now())) {
+  if (figures_.reachable && log_limiter_.allow(HostClock::now())) {
     spdlog::warn(
         "count: shard {} at {}: {}; its keys are judged by this node's own hits until it answers ({} such lines "
         "withheld)",
         setup_.name, setup_.address.text, reason, log_limiter_.take_withheld());
   }
-  reachable_ = false;
+  figures_.reachable = false;
   abandon_chains();
   if (retry_waits_) return;
   retry_waits_ = true;
@@ -309,7 +304,7 @@ void Shard::not_reachable(std::string_view reason) {
 void Shard::try_again() {
   retry_waits_ = false;
   if (connection_.is_closed()) return connection_.open();
-  if (reachable_ || !connection_.is_connected()) return;
+  if (figures_.reachable || !connection_.is_connected()) return;
   if (connection_.batches_in_flight() == 0) return send_probe(clock_());
   retry_waits_ = true;  // what is in flight will tell
   retry_timer_.start_once(backoff_.next());
@@ -318,117 +313,23 @@ void Shard::try_again() {
 void Shard::connection_ended(std::string_view reason, bool timed_out) {
   ++figures_.disconnects;
   if (timed_out) ++figures_.timeouts;
-  generation_is_missing_ = false;  // asked again over the next connection
+  loss_.connection_ended();
   not_reachable(reason);
 }
 
 void Shard::generation_answered(const MemcachedReply& /*reply*/) {}  // the read behind it tells what stands there now
 
-void Shard::generation_read(std::optional<std::uint64_t> value, PopInstant asked_at) {
-  const bool same = generation_ == value;
-  if (generation_ && !same && generation_read_at_ >= lost_at_) note_loss("its generation key is gone or another");
-  if (!met_before_ && !value) lost_at_ = clock_();  // it may have lost what was counted before this daemon started
-  met_before_ = true;
-  generation_ = value;
-  generation_read_at_ = asked_at;
-  generation_is_missing_ = !value;
-}
-
 void Shard::items_evicted(std::uint64_t items) {
   figures_.evictions += items;
+  loss_.note(clock_());
   note_loss("memcached evicted items: give it more memory");
 }
 
 void Shard::note_loss(std::string_view sign) {
-  lost_at_ = clock_();
   ++figures_.losses;
   if (!log_limiter_.allow(HostClock::now())) return;
   spdlog::warn("count: shard {} lost counters ({}); upper bounds of its keys are unknown for a window", setup_.name,
                sign);
-}
-
-// ---- Metrics ------------------------------------------------------------------------------------------------------
-
-void visit_shard(const Shard& shard, const MetricVisitor& visitor) {
-  const ShardFigures& figures = shard.figures();
-  const auto number = [](std::uint64_t value) { return static_cast<double>(value); };
-  const std::array metrics{
-      Metric{"popgate_count_shard_reachable",
-             "",
-             "1 while the shard answers.",
-             shard.is_reachable() ? 1.0 : 0.0,
-             false,
-             {},
-             {}},
-      Metric{"popgate_count_shard_batches_sent",
-             "batches",
-             "Batches sent to the shard.",
-             number(figures.batches),
-             true,
-             {},
-             {}},
-      Metric{"popgate_count_shard_hits_delivered",
-             "hits",
-             "Hits that the shard confirmed.",
-             number(figures.delivered),
-             true,
-             {},
-             {}},
-      Metric{"popgate_count_shard_hits_uncertain",
-             "hits",
-             "Hits sent without ever getting a reply that tells.",
-             number(figures.uncertain),
-             true,
-             {},
-             {}},
-      Metric{"popgate_count_shard_hits_refused",
-             "hits",
-             "Hits that the shard refused as a client's fault.",
-             number(figures.refused),
-             true,
-             {},
-             {}},
-      Metric{"popgate_count_shard_timeouts",
-             "timeouts",
-             "Connections given up because a reply was late.",
-             number(figures.timeouts),
-             true,
-             {},
-             {}},
-      Metric{"popgate_count_shard_disconnects",
-             "connections",
-             "Connections that ended, for whatever reason.",
-             number(figures.disconnects),
-             true,
-             {},
-             {}},
-      Metric{"popgate_count_shard_losses",
-             "losses",
-             "Times that the shard was seen to have lost counters.",
-             number(figures.losses),
-             true,
-             {},
-             {}},
-      Metric{"popgate_count_shard_evictions",
-             "items",
-             "Items that the shard's memcached evicted while watched.",
-             number(figures.evictions),
-             true,
-             {},
-             {}},
-      Metric{"popgate_count_shard_round_trip",
-             "seconds",
-             "From making the last complete batch to its last reply.",
-             number(static_cast<std::uint64_t>(figures.round_trip.count())) / 1e6,
-             false,
-             {},
-             {}},
-  };
-  for (Metric metric : metrics) {
-    metric.label_name = "shard";
-    metric.label_value = shard.name();
-    visitor(metric);
-  }
 }
 
 }  // namespace popgate

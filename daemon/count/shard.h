@@ -6,10 +6,6 @@
 // key, with a back-off: an increment sent to a shard that hangs would only become uncertain, while one that waits here
 // is counted when the shard comes back, or expires with its slot.
 //
-// Lost counters (a restart, an eviction) show in four ways: the generation key is gone or has another value, a total is
-// below one that was read before, an incr finds nothing where something was read, an add succeeds there. A slot whose
-// last total was read before a loss that is already known is explained by that loss.
-//
 // Threads: the event loop's.
 // Invariants: 1. Every hit that was taken from a window comes back to it exactly once.
 //             2. While the shard is not reachable no increment is sent.
@@ -26,24 +22,13 @@
 #include <vector>
 
 #include "daemon/count/backoff.h"
+#include "daemon/count/counter_loss.h"
 #include "daemon/count/key_windows.h"
 #include "daemon/count/log_limiter.h"
 #include "daemon/count/shard_connection.h"
-#include "daemon/metrics.h"
+#include "daemon/count/shard_figures.h"
 
 namespace popgate {
-
-struct ShardFigures {
-  std::uint64_t batches = 0;
-  std::uint64_t delivered = 0;
-  std::uint64_t uncertain = 0;
-  std::uint64_t refused = 0;
-  std::uint64_t timeouts = 0;
-  std::uint64_t disconnects = 0;
-  std::uint64_t losses = 0;
-  std::uint64_t evictions = 0;
-  microseconds round_trip{0};  // of the last complete batch
-};
 
 class Shard : private ShardConnectionOwner {
  public:
@@ -73,8 +58,8 @@ class Shard : private ShardConnectionOwner {
   /// The shard's memcached says so.
   void items_evicted(std::uint64_t items);
 
-  [[nodiscard]] bool is_reachable() const { return reachable_; }
-  [[nodiscard]] bool counters_lost(const WindowShape& shape, PopInstant now) const;
+  [[nodiscard]] bool is_reachable() const { return figures_.reachable; }
+  [[nodiscard]] bool counters_lost(const WindowShape& shape, PopInstant now) const { return loss_.affects(shape, now); }
   [[nodiscard]] const std::string& name() const { return setup_.name; }
   [[nodiscard]] const ShardFigures& figures() const { return figures_; }
 
@@ -113,7 +98,6 @@ class Shard : private ShardConnectionOwner {
   void wait_for_tick(const BatchIncrement& increment);
   void abandon_chains();
   void observe(CountedSlot& slot, std::uint64_t total, PopInstant asked_at);
-  void generation_read(std::optional<std::uint64_t> value, PopInstant asked_at);
   void note_loss(std::string_view sign);
   void now_reachable(PopInstant now);
   void not_reachable(std::string_view reason);
@@ -135,18 +119,10 @@ class Shard : private ShardConnectionOwner {
   std::uint32_t batch_number_ = 0;
   PopInstant last_batch_at_ = kNever;
 
-  bool reachable_ = false;
   PopInstant reachable_since_ = kNever;
-  std::optional<std::uint64_t> generation_;
-  PopInstant generation_read_at_ = kNever;
-  bool generation_is_missing_ = false;
-  bool met_before_ = false;
-  PopInstant lost_at_ = kNever;
-
+  CounterLoss loss_;
   ShardFigures figures_;
   LogLimiter log_limiter_;
 };
-
-void visit_shard(const Shard& shard, const MetricVisitor& visitor);
 
 }  // namespace popgate

@@ -48,8 +48,8 @@ void ShardConnection::open() {
   state_ = State::kConnecting;
   given_bytes_ = 0;
   parser_ = MemcachedReplyParser{};
-  oldest_since_ = HostClock::now();
-  deadline_timer_.start_every(std::max<microseconds>(setup_.timeout / kDeadlineChecksPerTimeout, kDeadlineCheckMin));
+  oldest_since_ = last_check_ = HostClock::now();
+  deadline_timer_.start_every(check_interval());
   event_ = bufferevent_socket_new(setup_.base, -1, BEV_OPT_CLOSE_ON_FREE);
   POPGATE_ASSERT(event_ != nullptr);
   bufferevent_setcb(event_, on_readable, nullptr, on_event, this);
@@ -184,9 +184,18 @@ void ShardConnection::finish_if_done() {
 }
 
 void ShardConnection::check_deadline() {
+  // Time in which this process itself did not get to its loop is not the other side's: the replies may be waiting.
+  const HostInstant now = HostClock::now();
+  const microseconds since_last = now - last_check_;
+  if (since_last > 2 * check_interval()) oldest_since_ += since_last - check_interval();
+  last_check_ = now;
   const bool waiting = state_ == State::kConnecting || !in_flight_.empty();
-  if (!waiting || HostClock::now() - oldest_since_ < setup_.timeout) return;
+  if (!waiting || now - oldest_since_ < setup_.timeout) return;
   end("no reply within " + std::to_string(setup_.timeout.count()) + " ms", true);
+}
+
+microseconds ShardConnection::check_interval() const {
+  return std::max<microseconds>(setup_.timeout / kDeadlineChecksPerTimeout, kDeadlineCheckMin);
 }
 
 void ShardConnection::end(std::string_view reason, bool timed_out) {

@@ -15,7 +15,7 @@
 //             2. batch_done comes exactly once for a batch, after everything else about it.
 //             3. The owner may send from within every call but `connection_ended`.
 // Limits: the owner bounds the batches in flight; a batch whose replies are not all here `timeout` after it became the
-//         oldest ends the connection.
+//         oldest ends the connection; time in which this process did not get to its loop does not count.
 #pragma once
 
 #include <cstdint>
@@ -100,6 +100,7 @@ class ShardConnection {
   [[nodiscard]] bool refuse(std::string_view what);
   void finish_if_done();
   void check_deadline();
+  [[nodiscard]] microseconds check_interval() const;
   void end(std::string_view reason, bool timed_out);
   void account_unanswered(InFlight& flight, std::uint64_t handed_bytes);
 
@@ -112,6 +113,7 @@ class ShardConnection {
   std::deque<InFlight> in_flight_;  // oldest first
   std::uint64_t given_bytes_ = 0;
   HostInstant oldest_since_{};  // since when the oldest batch, or the attempt to connect, is the oldest
+  HostInstant last_check_{};
   std::string refusal_;
 };
 

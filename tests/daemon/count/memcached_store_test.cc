@@ -25,15 +25,19 @@ std::vector<Key> test_keys(std::size_t count) {
   return keys;
 }
 
+// No reply is too late on a busy machine, where nothing is meant to be late.
+constexpr milliseconds kPatient{20'000};
+
 /// Three servers, straight or through a proxy.
 class Cluster : public ::testing::TestWithParam<bool> {
  protected:
-  Cluster() {
+  explicit Cluster(milliseconds timeout = kPatient) {
     config = config_of(servers);
+    config.timeout = timeout;
     if (!GetParam()) return;
     std::vector<NutcrackerServer> behind;
     for (const ShardConfig& shard : config.shards) behind.push_back({shard.name, shard.address.port, shard.weight});
-    nutcracker.emplace(behind);
+    nutcracker.emplace(behind, timeout * 3 / 4);
     config = through_proxy(config, nutcracker->port());
   }
 
@@ -55,6 +59,16 @@ class Cluster : public ::testing::TestWithParam<bool> {
   std::optional<Nutcracker> nutcracker;
   CountersConfig config;
   EventLoop loop;
+};
+
+class ImpatientCluster : public Cluster {
+ protected:
+  ImpatientCluster() : Cluster(milliseconds(400)) {}
+};
+
+class SlowlyImpatientCluster : public Cluster {
+ protected:
+  SlowlyImpatientCluster() : Cluster(milliseconds(4000)) {}
 };
 
 void expect_every_hit_is_accounted(const CountingNode& node) {
@@ -160,7 +174,7 @@ TEST_P(Cluster, a_shard_that_restarts_empty_is_seen_to_have_lost_counters) {
   EXPECT_EQ(one->metric("popgate_count_shard_losses"), 1) << "what one loss explains is not another";
 }
 
-TEST_P(Cluster, a_shard_that_hangs_leaves_hits_uncertain_within_bounds) {
+TEST_P(ImpatientCluster, a_shard_that_hangs_leaves_hits_uncertain_within_bounds) {
   const auto one = node();
   const Placement& placement = one->store().placement();
   const std::vector<Key> hanging = keys_on(placement, 2, 50);
@@ -186,7 +200,7 @@ TEST_P(Cluster, a_shard_that_hangs_leaves_hits_uncertain_within_bounds) {
   EXPECT_LE(counted, delivered + uncertain);
 }
 
-TEST_P(Cluster, healthy_shards_answer_while_one_hangs) {
+TEST_P(SlowlyImpatientCluster, healthy_shards_answer_while_one_hangs) {
   const auto one = node();
   const Placement& placement = one->store().placement();
   const Key hanging = keys_on(placement, 2, 1).front();
@@ -270,7 +284,8 @@ TEST(MemcachedStore, a_killed_twemproxy_loses_nothing_silently) {
   CountersConfig config = config_of(servers);
   std::vector<NutcrackerServer> behind;
   for (const ShardConfig& shard : config.shards) behind.push_back({shard.name, shard.address.port, shard.weight});
-  Nutcracker nutcracker(behind);
+  config.timeout = kPatient;
+  Nutcracker nutcracker(behind, kPatient * 3 / 4);
   EventLoop loop;
   CountingNode one(loop, through_proxy(config, nutcracker.port()));
   ASSERT_TRUE(run_until(loop, [&] { return one.all_shards_reachable(); }));
@@ -301,8 +316,12 @@ TEST(MemcachedStore, a_killed_twemproxy_loses_nothing_silently) {
   EXPECT_EQ(one.metric("popgate_count_shard_losses"), 0) << "the shards kept their counters";
 }
 
-INSTANTIATE_TEST_SUITE_P(Straight, Cluster, ::testing::Values(false));
-INSTANTIATE_TEST_SUITE_P(ThroughTwemproxy, Cluster, ::testing::Values(true));
+std::string way(const ::testing::TestParamInfo<bool>& proxied) {
+  return proxied.param ? "through_twemproxy" : "straight";
+}
+INSTANTIATE_TEST_SUITE_P(Memcached, Cluster, ::testing::Bool(), way);
+INSTANTIATE_TEST_SUITE_P(Memcached, ImpatientCluster, ::testing::Bool(), way);
+INSTANTIATE_TEST_SUITE_P(Memcached, SlowlyImpatientCluster, ::testing::Bool(), way);
 
 }  // namespace
 }  // namespace popgate

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/count/shard_figures.h"
+
+namespace popgate {
+namespace {
+
+struct Count {
+  std::string_view name;
+  std::string_view unit;
+  std::string_view meaning;
+  std::uint64_t ShardFigures::*value;
+};
+
+// clang-format off
+constexpr Count kCounts[] = {
+    {"popgate_count_shard_batches_sent", "batches", "Batches sent to the shard.", &ShardFigures::batches},
+    {"popgate_count_shard_hits_delivered", "hits", "Hits that the shard confirmed.", &ShardFigures::delivered},
+    {"popgate_count_shard_hits_uncertain", "hits", "Hits sent without a reply that tells whether they were counted.", &ShardFigures::uncertain},
+    {"popgate_count_shard_hits_refused", "hits", "Hits that the shard refused as the client's fault.", &ShardFigures::refused},
+    {"popgate_count_shard_timeouts", "timeouts", "Connections given up because a reply was late.", &ShardFigures::timeouts},
+    {"popgate_count_shard_disconnects", "connections", "Connections, or attempts at one, that ended for whatever reason.", &ShardFigures::disconnects},
+    {"popgate_count_shard_losses", "losses", "Times that the shard was seen to have lost counters.", &ShardFigures::losses},
+    {"popgate_count_shard_evictions", "items", "Items that the shard's memcached evicted while it was watched.", &ShardFigures::evictions},
+};
+// clang-format on
+
+}  // namespace
+
+void visit_figures(const ShardFigures& figures, std::string_view shard_name, const MetricVisitor& visitor) {
+  visitor({"popgate_count_shard_reachable", "", "1 while the shard answers.", figures.reachable ? 1.0 : 0.0, false,
+           "shard", shard_name});
+  visitor({"popgate_count_shard_round_trip", "seconds", "From making the last complete batch to its last reply.",
+           static_cast<double>(figures.round_trip.count()) / 1e6, false, "shard", shard_name});
+  for (const Count& count : kCounts) {
+    visitor(
+        {count.name, count.unit, count.meaning, static_cast<double>(figures.*count.value), true, "shard", shard_name});
+  }
+}
+
+}  // namespace popgate
