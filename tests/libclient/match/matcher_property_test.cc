@@ -3,8 +3,7 @@
 // The matcher against a scan over all rules that compares strings and uses regular expressions for globs.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-
-#include <regex>
+#include <regex.h>
 
 #include "tests/libclient/match/compiled_rules.h"
 
@@ -31,14 +30,18 @@ Rule random_rule(std::size_t index) {
   return rule;
 }
 
-std::regex regex_of_glob(const std::string& glob) {
-  std::string text;
+bool matches_as_regular_expression(const std::string& glob, const std::string& path) {
+  std::string text = "^";
   for (std::size_t i = 0; i < glob.size(); ++i) {
     const bool two = glob.compare(i, 2, "**") == 0;
     if (two) ++i;
     text += two ? ".*" : glob[i] == '*' ? "[^/]*" : glob[i] == '?' ? "[^/]" : std::string(1, glob[i]);
   }
-  return std::regex(text);
+  regex_t expression;
+  RC_ASSERT(regcomp(&expression, (text + "$").c_str(), REG_EXTENDED | REG_NOSUB) == 0);
+  const bool found = regexec(&expression, path.c_str(), 0, nullptr, 0) == 0;
+  regfree(&expression);
+  return found;
 }
 
 bool holds(const Rule& rule, const TestRequest& request) {
@@ -48,7 +51,7 @@ bool holds(const Rule& rule, const TestRequest& request) {
   if (match.host_match == HostMatch::kSuffix && !request.host.ends_with(match.host)) return false;
   if (match.path_match == PathMatch::kExact && request.path != match.path) return false;
   if (match.path_match == PathMatch::kPrefix && request.path.rfind(match.path, 0) != 0) return false;
-  if (match.path_match == PathMatch::kGlob && !std::regex_match(request.path, regex_of_glob(match.path))) return false;
+  if (match.path_match == PathMatch::kGlob && !matches_as_regular_expression(match.path, request.path)) return false;
   return match.methods.empty() ||
          std::find(match.methods.begin(), match.methods.end(), request.method) != match.methods.end();
 }

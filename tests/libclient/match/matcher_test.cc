@@ -240,9 +240,10 @@ TEST(MatcherKey, an_unknown_address_is_missing) {
 
 TEST(MatcherKey, without_a_header_function_every_header_is_missing) {
   const CompiledRules rules = keyed_by({{KeyPart::kHeader, "a"}});
-  Request request = TestRequest{}.view();
+  const TestRequest without_headers;
+  Request request = without_headers.view();
   request.header = nullptr;
-  EXPECT_EQ(rules.match(request).items[0].key, key_for(rules, TestRequest{}));
+  EXPECT_EQ(rules.match(request).items[0].key, key_for(rules, without_headers));
 }
 
 TEST(MatcherKey, a_typed_key_is_the_key_of_the_request) {
