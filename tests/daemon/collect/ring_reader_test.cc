@@ -257,24 +257,32 @@ TEST_F(RingReaderTest, pending_is_what_waits_and_what_is_not_folded_per_rule) {
 TEST_F(RingReaderTest, a_worker_that_writes_noise_everywhere_while_it_is_drained_adds_only_rejections) {
   const auto reader = open();
   std::atomic<bool> stop{false};
+  std::atomic<int> turns{0};
   std::thread worker([&] {
     std::mt19937_64 random(3);
+    int tail_at = 50;
     const auto word = [&](std::size_t offset) {
       return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory_.data() + offset));
     };
     while (!stop.load()) {
       word(ring_slots_offset() + random() % (kSlots * 4) * 8).store(random(), std::memory_order_relaxed);
       header().head.store(header().tail.load() + random() % (kSlots + 3));
-      if (random() % 16 == 0) header().tail.store(random());
+      if (turns.load() >= tail_at) {  // seldom: the reader then skips everything
+        header().tail.store(random());
+        tail_at = turns.load() + 50;
+      }
       word(ring_dropped_offset(kSlots) + random() % 64 * 8).store(random(), std::memory_order_relaxed);
       header().dropped_total.store(random());
     }
   });
   std::uint64_t drained = 0;
-  const HostInstant deadline = HostClock::now() + std::chrono::seconds(10);
-  for (int turn = 0; turn < 3000 || (reader->figures().slots_rejected < 100'000 && HostClock::now() < deadline);
-       ++turn) {
-    reader->look();
+  const HostInstant deadline = HostClock::now() + std::chrono::seconds(30);
+  const auto seen_enough = [&] {
+    const RingFigures& figures = reader->figures();
+    return figures.slots_rejected >= 500 && figures.positions_rejected >= 3 && figures.counts_rejected >= 3;
+  };
+  for (; turns.load() < 3000 || (!seen_enough() && HostClock::now() < deadline); ++turns) {
+    if (reader->look() == 0) std::this_thread::yield();
     for (const Hit& hit : reader->drain()) {
       drained += hit.cost;
       EXPECT_TRUE(ledger_->has_row(hit.rule));
@@ -285,9 +293,7 @@ TEST_F(RingReaderTest, a_worker_that_writes_noise_everywhere_while_it_is_drained
   stop.store(true);
   worker.join();
   EXPECT_EQ(column(rule_, LedgerColumn::kDrained) + column(other_rule_, LedgerColumn::kDrained), drained);
-  EXPECT_GE(reader->figures().slots_rejected, 100'000U);
-  EXPECT_GT(reader->figures().positions_rejected, 0U);
-  EXPECT_GT(reader->figures().counts_rejected, 0U);
+  EXPECT_TRUE(seen_enough());
 }
 
 RC_GTEST_FIXTURE_PROP(RingReaderTest, drains_exactly_the_slots_that_are_believable, ()) {
