@@ -42,7 +42,8 @@ Decision decide(const RulesView& rules, const TableReader& table, std::span<cons
 }
 
 std::uint32_t retry_after_s(microseconds remaining) noexcept {
-  const std::int64_t seconds = (std::max<std::int64_t>(remaining.count(), 1) + 999'999) / 1'000'000;
+  const std::int64_t us = std::max<std::int64_t>(remaining.count(), 1);
+  const std::int64_t seconds = us / 1'000'000 + (us % 1'000'000 != 0 ? 1 : 0);
   return static_cast<std::uint32_t>(std::min<std::int64_t>(seconds, UINT32_MAX));
 }
 

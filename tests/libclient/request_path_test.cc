@@ -22,16 +22,13 @@
 namespace popgate {
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;  // its own runtime makes system calls
+// A sanitizer's run-time makes system calls of its own.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
 #elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-constexpr bool kThreadSanitizer = true;
+constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
 #else
-constexpr bool kThreadSanitizer = false;
-#endif
-#else
-constexpr bool kThreadSanitizer = false;
+constexpr bool kSanitized = false;
 #endif
 
 constexpr int kChecks = 100'000;
@@ -158,12 +155,12 @@ void expect_no_system_call(const std::string& path, bool attached, const std::fu
 }
 
 TEST_F(RequestPathTest, checks_make_no_system_call_without_a_daemon) {
-  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer's runtime makes system calls of its own";
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's run-time makes system calls of its own";
   expect_no_system_call(path_, false, [] {});
 }
 
 TEST_F(RequestPathTest, checks_make_no_system_call_with_one) {
-  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer's runtime makes system calls of its own";
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's run-time makes system calls of its own";
   start_daemon();
   popgate_client* const client = open_client(path_);
   ASSERT_NE(client, nullptr);
@@ -179,7 +176,7 @@ TEST_F(RequestPathTest, checks_make_no_system_call_with_one) {
 
 // That the filter is one: the same child is killed when it does make a call.
 TEST_F(RequestPathTest, the_filter_kills_at_a_system_call) {
-  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer's runtime makes system calls of its own";
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's run-time makes system calls of its own";
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
