@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "daemon/config.h"
+#include "daemon/result.h"
 
 namespace popgate {
 namespace {
@@ -16,9 +17,8 @@ std::string nutcracker_address(const Endpoint& endpoint) {
 
 }  // namespace
 
-Result<std::string> nutcracker_yml(const Config& config) {
-  if (!config.counters) return Error{"counters: found none, allowed: a section with shards and a proxy"};
-  if (!config.counters->proxy) return Error{"counters.proxy: found none, allowed: the address twemproxy listens on"};
+std::string nutcracker_yml(const Config& config) {
+  POPGATE_ASSERT(config.counters && config.counters->proxy);
   const CountersConfig& counters = *config.counters;
   const auto timeout_ms = nutcracker_timeout_ms(static_cast<int>(counters.timeout.count()));
   std::string yml =

@@ -8,14 +8,12 @@
 
 #include <string>
 
-#include "daemon/result.h"
-
 namespace popgate {
 
 struct Config;
 
-/// An error when the configuration has no counters, or no proxy to listen on.
-[[nodiscard]] Result<std::string> nutcracker_yml(const Config& config);
+/// The configuration has counters and a proxy, which is where twemproxy will listen.
+[[nodiscard]] std::string nutcracker_yml(const Config& config);
 
 /// twemproxy gives a shard up before the daemon gives twemproxy up, so that only the replies of that shard are lost.
 [[nodiscard]] constexpr int nutcracker_timeout_ms(int counters_timeout_ms) { return counters_timeout_ms * 3 / 4; }
