@@ -15,14 +15,17 @@ CrossingFinder::CrossingFinder(const LivePlan& plan, const RuleMatcher& matcher,
 }
 
 void CrossingFinder::look() {
+  arrived_.clear();
   for (std::size_t worker = 0; worker < requests_.size(); ++worker) {
     const std::vector<std::uint32_t>& requests = requests_[worker];
     for (std::size_t& next = next_[worker]; next < requests.size(); ++next) {
-      const LiveResult& result = memory_.result(requests[next]);
-      if (result.sent_us.load(std::memory_order_acquire) == 0) break;
-      take(requests[next], result);
+      const std::int64_t sent = memory_.result(requests[next]).sent_us.load(std::memory_order_acquire);
+      if (sent == 0) break;
+      arrived_.push_back({sent, requests[next]});
     }
   }
+  std::sort(arrived_.begin(), arrived_.end());
+  for (const auto& [sent, request] : arrived_) take(request, memory_.result(request));
 }
 
 void CrossingFinder::take(std::uint32_t request, const LiveResult& result) {

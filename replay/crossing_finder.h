@@ -3,7 +3,7 @@
 // Sees, while a live replay runs, which keys cross their limit, so that the workers can watch when each daemon
 // enforces.
 //
-// It counts what passed, as results come in; results of different workers may come a few milliseconds out of order,
+// It counts what passed, as results come in; those of different workers may come a millisecond or two out of order,
 // which is good enough to start watching. The judgement of the run is made afterwards, on all results in the order of
 // their times.
 //
@@ -12,6 +12,7 @@
 #pragma once
 
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "replay/exact_count.h"
@@ -43,6 +44,7 @@ class CrossingFinder {
   LiveMemory& memory_;
   std::vector<std::vector<std::uint32_t>> requests_;  // by worker, in the order of sending
   std::vector<std::size_t> next_;
+  std::vector<std::pair<std::int64_t, std::uint32_t>> arrived_;  // of one look: when it was sent, and which
   std::unordered_map<Key, State, KeyHash> keys_;
   PopInstant latest_ = PopInstant::min();
   std::uint64_t results_ = 0;

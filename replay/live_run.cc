@@ -149,7 +149,8 @@ class LiveRun {
  private:
   [[nodiscard]] Status start_workers() {
     for (unsigned i = 0; i < options_.sockets.size(); ++i) {
-      Status started = workers_.start({plan_, *matcher_.rules(), memory_, i, options_.sockets[i]});
+      Status started =
+          workers_.start({plan_, *matcher_.rules(), memory_, i, options_.sockets[i], options_.attach_timeout});
       if (!started) return started;
     }
     return {};
@@ -162,7 +163,7 @@ class LiveRun {
       for (unsigned i = 0; i < options_.sockets.size(); ++i) {
         const auto state = memory_.control().workers[i].state.load(std::memory_order_acquire);
         if (state == static_cast<std::uint32_t>(WorkerState::kCannotAttach)) {
-          return Error{options_.sockets[i] + ": no daemon attached this worker within 10 s"};
+          return Error{options_.sockets[i] + ": no daemon attached this worker in time"};
         }
       }
     }

@@ -8,7 +8,7 @@
 //
 // Threads: the caller's; it must be the process's only one, because workers are forked.
 // Invariants: 1. When it returns, no worker runs any more, also after SIGINT or SIGTERM.
-// Limits: the plan's length + kAttachTimeout + kSettleTime + kGraceTime; then workers are killed.
+// Limits: attach_timeout + the plan's length + kSettleTime + kGraceTime; then workers are killed.
 #pragma once
 
 #include <functional>
@@ -27,6 +27,7 @@ inline constexpr std::chrono::seconds kGraceTime{10};
 struct LiveOptions {
   std::vector<std::string> sockets;                     // one worker process each
   std::function<void(std::uint64_t sent)> on_progress;  // about ten times a second
+  microseconds attach_timeout = std::chrono::seconds(10);
 };
 
 /// An error when a worker cannot attach to its daemon or dies.

@@ -90,7 +90,7 @@ bool Worker::attach() {
   popgate_options options = POPGATE_OPTIONS_INIT;
   options.worker_name = name.c_str();
   if (popgate_open(setup_.socket.c_str(), &options, &gate_) != POPGATE_OK) return false;
-  const PopInstant give_up = wall_now() + kAttachTimeout;
+  const PopInstant give_up = wall_now() + setup_.attach_timeout;
   while (statistics().attached == 0) {
     if (stopped() || wall_now() > give_up) return false;
     popgate_tick(gate_);

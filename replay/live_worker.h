@@ -4,7 +4,7 @@
 // proxy's worker would, and in between looks whether the keys that crossed their limit are blocked here.
 //
 // Threads: the only thread of a forked process.
-// Limits: kAttachTimeout for the daemon to appear; kWatchedAtOnce keys looked at each millisecond.
+// Limits: kWatchedAtOnce keys looked at each millisecond.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,6 @@
 
 namespace popgate {
 
-inline constexpr std::chrono::seconds kAttachTimeout{10};
 inline constexpr std::chrono::seconds kWatchTimeout{10};  // a key that is not blocked by then is given up
 inline constexpr std::chrono::seconds kSettleTime{2};     // looked on after the last request, while any key is watched
 inline constexpr std::size_t kWatchedAtOnce = 1024;
@@ -27,6 +26,7 @@ struct LiveWorkerSetup {
   LiveMemory& memory;
   unsigned index = 0;
   std::string socket;
+  microseconds attach_timeout{0};  // for the daemon to appear
 };
 
 /// Returns the process's exit status.
