@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/ctl_fields.h"
+#include "daemon/ctl_table.h"
+#include "daemon/ctl_text.h"
+#include "daemon/ctl_views.h"
+#include "daemon/duration.h"
+
+namespace popgate {
+namespace {
+
+std::string verdict(const Fields& explanation, const ViewContext& context) {
+  const std::string node = explanation.has("node") ? "node " + explanation.text("node") : "this node";
+  if (!explanation.has("enforced")) return "NOT BLOCKED on " + node + ".\n";
+  const Fields enforced = explanation.part("enforced");
+  const std::string until = node + " until " + until_text(enforced, context);
+  if (enforced.flag("log_only").value_or(false)) {
+    return "NOT BLOCKED, only logged, on " + until + ": the rule's action is `log`.\n";
+  }
+  return "BLOCKED on " + until + (enforced.flag("by_operator").value_or(false) ? ", by an operator.\n" : ".\n");
+}
+
+std::string in_window(const Fields& explanation) {
+  const auto window = explanation.duration("window_ms");
+  return window ? " in " + duration_text(*window) : "";
+}
+
+std::string reason_text(const Fields& entry) {
+  const std::string reason = entry.text("reason");
+  return reason.empty() || reason == "-" ? "no reason was given" : "\"" + reason + "\"";
+}
+
+std::string entry_sentence(const Fields& entry, const Fields& explanation, const ViewContext& context) {
+  const std::string when = "on node " + entry.text("decided_by") + " at " + time_text(entry, "decided_at", context);
+  const std::string kind = entry.text("kind");
+  if (kind == "lift") {
+    return "An operator " + when + " lifted it: " + reason_text(entry) + ". Hits before that do not count.";
+  }
+  std::string text;
+  if (kind == "operator") {
+    text = "An operator " + when + " blocked it: " + reason_text(entry) + ".";
+  } else {
+    const Fields evidence = entry.part("evidence");
+    text = "Rule " + entry.text("rule") + " decided it " + when + ": " + bracket_text(evidence) + " hits" +
+           in_window(explanation) + ", where " + evidence.digits("limit") + " pass.";
+  }
+  text += " Until " + until_text(entry, context) + ".";
+  if (entry.flag("enforced").value_or(true)) return text;
+  return text +
+         " Not enforced here: another entry stands above it, or this node has no such rule, or the rule has "
+         "changed since.";
+}
+
+std::string entries_text(const Fields& explanation, const ViewContext& context) {
+  std::string text;
+  for (const Fields& entry : explanation.list("entries")) {
+    text += "  - " + entry_sentence(entry, explanation, context) + "\n";
+  }
+  return text.empty() ? "" : "\nWhy:\n" + text;
+}
+
+std::string slots_table(const Fields& explanation, const ViewContext& context) {
+  CtlTable table({{"SLOT", true}, {"FROM", true}, {"TO", true}, {"KNOWN", true}, {"UNSENT", true}, {"HIDDEN", true}});
+  const auto time = [&](const Fields& slot, const char* name) {
+    const auto instant = slot.time(name);
+    return instant ? local_time(*instant, context.now) : std::string("-");
+  };
+  for (const Fields& slot : explanation.list("slots")) {
+    table.add({slot.digits("slot"), time(slot, "from"), time(slot, "to"), slot.digits("known"), slot.digits("unsent"),
+               slot.digits("hidden")});
+  }
+  return table.empty() ? "" : "\n" + table.text("  ");
+}
+
+std::string counts_text(const Fields& explanation, const ViewContext& context) {
+  if (!explanation.has("rate")) {
+    return "\nThis node holds no counts for it: it has sent nothing here lately, or the key belongs to another rule.\n";
+  }
+  return "\nHits" + in_window(explanation) +
+         ", as this node last read them: " + bracket_text(explanation.part("rate")) + "; " +
+         explanation.digits("limit") + " pass.\n" + slots_table(explanation, context);
+}
+
+std::string what_to_do(const Fields& explanation, const ViewContext& context) {
+  const std::string key = explanation.text("key");
+  if (explanation.has("enforced")) {
+    return "\nTo end it on every node:    " + context.command + " lift " + key + "\n";
+  }
+  return "\nTo block it on every node:  " + context.command + " block " + key + " --for 10m\n";
+}
+
+}  // namespace
+
+std::string explain_view(const Fields& explanation, const ViewContext& context) {
+  std::string text = "Key " + explanation.text("key");
+  text += explanation.has("rule") ? ", rule " + explanation.text("rule") + "\n\n" : "\n\n";
+  return text + verdict(explanation, context) + entries_text(explanation, context) + counts_text(explanation, context) +
+         what_to_do(explanation, context);
+}
+
+}  // namespace popgate

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/ctl_views.h"
+
+#include "daemon/ctl_fields.h"
+#include "daemon/ctl_table.h"
+#include "daemon/ctl_text.h"
+#include "daemon/duration.h"
+
+namespace popgate {
+namespace {
+
+std::string joined(const std::vector<std::string>& texts, const std::string& separator) {
+  std::string all;
+  for (const std::string& text : texts) all.append(all.empty() ? "" : separator).append(text);
+  return all;
+}
+
+std::string duration_or_dash(const Fields& fields, const char* name) {
+  const auto duration = fields.duration(name);
+  return duration ? duration_text(*duration) : "-";
+}
+
+std::string percent(const Fields& fields, const char* name) {
+  const auto share = fields.number(name);
+  // Cut, not rounded: 100 % must mean all.
+  return share ? number_digits(static_cast<double>(static_cast<std::int64_t>(*share * 1000)) / 10) + " %" : "-";
+}
+
+std::string yes_or(const Fields& fields, const char* name, const char* yes, const char* no) {
+  const auto flag = fields.flag(name);
+  return flag ? (*flag ? yes : no) : "-";
+}
+
+std::string counters_text(const Fields& counters) {
+  if (counters.text("kind") == "memory") return "in this daemon's memory (a PoP of one node)";
+  std::size_t reachable = 0;
+  const auto shards = counters.list("shards");
+  for (const Fields& shard : shards) reachable += shard.flag("reachable").value_or(false) ? 1 : 0;
+  return counters.text("kind") + ", " + std::to_string(reachable) + " of " + std::to_string(shards.size()) +
+         " shards reachable";
+}
+
+std::string mesh_text(const Fields& status) {
+  if (!status.has("mesh")) return "none (a PoP of one node)";
+  const Fields mesh = status.part("mesh");
+  return mesh.digits("connected") + " of " + mesh.digits("peers") + " peers connected, coverage " +
+         percent(mesh, "coverage");
+}
+
+std::string shards_table(const Fields& status) {
+  CtlTable table({{"SHARD"}, {"ADDRESS"}, {"STATE"}});
+  for (const Fields& shard : status.part("counters").list("shards")) {
+    table.add({shard.text("name"), shard.text("address"), yes_or(shard, "reachable", "reachable", "NOT REACHABLE")});
+  }
+  return table.empty() ? "" : "\n" + table.text();
+}
+
+std::string workers_table(const Fields& status) {
+  CtlTable table({{"WORKER"},
+                  {"PID", true},
+                  {"UID", true},
+                  {"STATE"},
+                  {"WAITING", true},
+                  {"DRAINED", true},
+                  {"DROPPED", true},
+                  {"REJECTED", true}});
+  for (const Fields& worker : status.list("workers")) {
+    table.add({worker.text("name"), worker.digits("pid"), worker.digits("uid"),
+               yes_or(worker, "leaving", "leaving", "attached"), worker.digits("waiting"), worker.digits("drained"),
+               worker.digits("dropped"), worker.digits("rejected")});
+  }
+  return table.empty() ? "\nNo worker is attached: nothing asks this node about its clients.\n" : "\n" + table.text();
+}
+
+std::string enforced_text(const Fields& peer) {
+  if (!peer.has("enforced_ms")) return "-";
+  const Fields times = peer.part("enforced_ms");
+  return times.digits("p50") + "/" + times.digits("p99") + "/" + times.digits("max") + "ms";
+}
+
+std::vector<std::string> rule_row(const Fields& rule, std::string name) {
+  const auto mitigate = rule.duration("mitigate_ms");
+  const Fields hits = rule.part("hits");
+  return {std::move(name),
+          rule.digits("limit"),
+          duration_or_dash(rule, "window_ms"),
+          mitigate && mitigate->count() == 0 ? "throttle" : duration_or_dash(rule, "mitigate_ms"),
+          rule.flag("enabled").value_or(true) ? rule.text("action") : "DISABLED",
+          rule.text("count"),
+          rule.text("policy"),
+          rule.digits("enforced"),
+          hits.digits("recorded"),
+          hits.digits("delivered"),
+          hits.digits("uncertain"),
+          hits.digits("dropped"),
+          hits.digits("expired"),
+          hits.digits("lost"),
+          hits.digits("pending")};
+}
+
+std::string evidence_text(const Fields& entry) {
+  if (entry.text("kind") != "automatic") return "-";
+  const Fields evidence = entry.part("evidence");
+  return evidence.digits("estimate") + " of " + evidence.digits("limit");
+}
+
+}  // namespace
+
+std::string time_text(const Fields& fields, const char* name, const ViewContext& context) {
+  const auto time = fields.time(name);
+  return time ? local_time(*time, context.now) + " " + local_zone(context.now) : "-";
+}
+
+std::string until_text(const Fields& fields, const ViewContext& context) {
+  const auto remaining = fields.duration("remaining_ms");
+  std::string text = time_text(fields, "until", context);
+  return remaining ? text + " (" + remaining_text(*remaining) + " from now)" : text;
+}
+
+std::string bracket_text(const Fields& rate) {
+  const std::string most = rate.has("hi") ? rate.digits("hi") : "an unknown number, because counters were lost";
+  return "about " + rate.digits("estimate") + " (at least " + rate.digits("lo") + ", at most " + most + ")";
+}
+
+std::string status_view(const Fields& status, const ViewContext& context) {
+  const bool ready = status.flag("ready").value_or(false);
+  std::string text = "popgated " + status.text("version") + ", node " + status.text("node") + " of PoP " +
+                     status.text("pop") + ": " + (ready ? "ready" : "NOT READY") + "\n";
+  for (const std::string& reason : status.texts("not_ready")) text += "  ! " + reason + "\n";
+  std::string age;
+  if (const auto started = status.time("started_at")) {
+    age = ", " + remaining_text(std::chrono::floor<milliseconds>(context.now - *started)) + " ago";
+  }
+  const Fields rules = status.part("rules");
+  const Fields mitigations = status.part("mitigations");
+  text += "  started      " + time_text(status, "started_at", context) + age + ", pid " + status.digits("pid") + "\n";
+  text += "  rules        " + rules.digits("count") + ", revision " + rules.text("revision") + "\n";
+  text += "  mitigations  " + mitigations.digits("enforced") + " enforced, room for " + mitigations.digits("capacity") +
+          "\n";
+  text += "  counters     " + counters_text(status.part("counters")) + "\n";
+  text += "  mesh         " + mesh_text(status) + "\n";
+  return text + shards_table(status) + workers_table(status);
+}
+
+std::string peers_view(const Fields& peers, const ViewContext& /*context*/) {
+  const auto list = peers.list("peers");
+  if (list.empty()) return "This node has no peers: it is a PoP of one node.\n";
+  CtlTable table({{"NODE"},
+                  {"ADDRESS"},
+                  {"STATE"},
+                  {"FOR", true},
+                  {"UNACKED", true},
+                  {"SKEW", true},
+                  {"RTT", true},
+                  {"ENTRIES"},
+                  {"RULES"},
+                  {"ENFORCED p50/p99/max"},
+                  {"FRAMES", true},
+                  {"BYTES", true},
+                  {"LAST ERROR"}});
+  for (const Fields& peer : list) {
+    const auto with_unit = [&](const char* name) { return peer.has(name) ? peer.digits(name) + "ms" : "-"; };
+    const auto since = peer.duration("since_ms");
+    table.add({peer.text("node"), peer.text("address"), peer.text("state"), since ? remaining_text(*since) : "-",
+               peer.digits("unacknowledged"), with_unit("skew_ms"), with_unit("round_trip_ms"),
+               yes_or(peer, "digest_equal", "equal", "DIFFER"), yes_or(peer, "rules_equal", "equal", "DIFFER"),
+               enforced_text(peer), peer.digits("frames_sent"), peer.digits("bytes_sent"), peer.text("last_error")});
+  }
+  return "Coverage " + percent(peers, "coverage") + " of the peers have acknowledged everything.\n\n" + table.text();
+}
+
+std::string rules_view(const Fields& rules, const ViewContext& /*context*/) {
+  CtlTable table({{"RULE"},
+                  {"LIMIT", true},
+                  {"WINDOW", true},
+                  {"MITIGATE", true},
+                  {"ACTION"},
+                  {"COUNT"},
+                  {"POLICY"},
+                  {"ENFORCED", true},
+                  {"RECORDED", true},
+                  {"DELIVERED", true},
+                  {"UNCERTAIN", true},
+                  {"DROPPED", true},
+                  {"EXPIRED", true},
+                  {"LOST", true},
+                  {"PENDING", true}});
+  for (const Fields& rule : rules.list("rules")) table.add(rule_row(rule, rule.text("name")));
+  const auto former = rules.list("former_rules");
+  for (const Fields& rule : former) table.add(rule_row(rule, "(gone) " + rule.text("id")));
+  if (table.empty()) return "There are no rules: nothing is counted.\n";
+  return table.text();
+}
+
+std::string mitigations_view(const Fields& mitigations, const ViewContext& context) {
+  const auto entries = mitigations.list("mitigations");
+  CtlTable table({{"KEY"},
+                  {"RULE"},
+                  {"KIND"},
+                  {"REMAINING", true},
+                  {"UNTIL (" + local_zone(context.now) + ")", true},
+                  {"BY"},
+                  {"HITS", true},
+                  {"HERE"},
+                  {"REASON"}});
+  for (const Fields& entry : entries) {
+    const auto remaining = entry.duration("remaining_ms");
+    const auto until = entry.time("until");
+    table.add({entry.text("key"), entry.text("rule"), entry.text("kind"), remaining ? remaining_text(*remaining) : "-",
+               until ? local_time(*until, context.now) : "-", entry.text("decided_by"), evidence_text(entry),
+               yes_or(entry, "enforced", "enforced", "no"), entry.text("reason")});
+  }
+  const std::uint64_t next = context.offset + entries.size();
+  const double total = mitigations.number("total").value_or(static_cast<double>(next));
+  if (table.empty()) return total > 0 ? "None from here on, of " + number_digits(total) + ".\n" : "None.\n";
+  std::string text = table.text();
+  if (total > static_cast<double>(next)) {
+    text += "\n" + std::to_string(entries.size()) + " of " + number_digits(total) + " shown; --offset " +
+            std::to_string(next) + " shows the next ones.\n";
+  }
+  return text;
+}
+
+std::string block_view(const Fields& answer, const ViewContext& context) {
+  return "Blocked key " + answer.text("key") + " on every node until " + time_text(answer, "until", context) +
+         ".\nTo end it earlier:  " + context.command + " lift " + answer.text("key") + "\n";
+}
+
+std::string lift_view(const Fields& answer, const ViewContext& /*context*/) {
+  return "Lifted key " + answer.text("key") + " on every node; its hits up to now no longer count.\n";
+}
+
+std::string reload_view(const Fields& answer, const ViewContext& /*context*/) {
+  std::string text = "Reloaded: " + answer.digits("rules") + " rules, revision " + answer.text("revision") + ".\n";
+  const auto restart = answer.texts("needs_restart");
+  if (!restart.empty()) {
+    text += "These have changed too and take effect when popgated is restarted: " + joined(restart, ", ") + ".\n";
+  }
+  return text;
+}
+
+std::string ring_check_view(const Fields& answer, const ViewContext& /*context*/) {
+  const std::string figures = answer.digits("agreeing") + " probe keys agree, " + answer.digits("differing") +
+                              " differ, " + answer.digits("unreachable") + " could not be asked (" +
+                              answer.text("kind") + ").\n";
+  if (answer.number("differing").value_or(0) > 0) {
+    return figures + "twemproxy and libmemcached place keys on different shards: nodes do not share their counts. " +
+           "Generate nutcracker.yml anew from popgated's configuration and restart nutcracker.\n";
+  }
+  if (answer.number("unreachable").value_or(0) > 0) return figures + "Look at the shards in `status`.\n";
+  return figures;
+}
+
+}  // namespace popgate
