@@ -2,6 +2,7 @@
 #include "daemon/event_loop.h"
 
 #include <event2/event.h>
+#include <signal.h>
 
 #include "daemon/result.h"
 
@@ -14,7 +15,12 @@ void call_back(evutil_socket_t /*descriptor*/, short /*what*/, void* callback) {
 
 }  // namespace
 
-EventLoop::EventLoop() : base_(event_base_new()) { POPGATE_ASSERT(base_ != nullptr); }
+// libevent writes with writev, which cannot ask for no signal: without this, a peer that closes its connection at the
+// wrong moment ends the process.
+EventLoop::EventLoop() : base_(event_base_new()) {
+  POPGATE_ASSERT(base_ != nullptr);
+  POPGATE_ASSERT(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+}
 
 EventLoop::~EventLoop() { event_base_free(base_); }
 

@@ -6,6 +6,7 @@
 //
 // Threads: one; the thread that calls run().
 // Invariants: 1. A callback is never called after its Timer or Signal is gone.
+//             2. From the first loop on, the process ignores SIGPIPE.
 #pragma once
 
 #include <chrono>

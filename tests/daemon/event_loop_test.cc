@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 namespace popgate {
 namespace {
@@ -20,6 +21,17 @@ TEST(EventLoop, periodic_timer_calls_back_until_it_is_stopped) {
   end.start_once(milliseconds(50));
   loop.run();
   EXPECT_EQ(calls, 3);
+}
+
+TEST(EventLoop, a_write_to_a_connection_that_the_other_side_closed_is_an_error_and_no_signal) {
+  signal(SIGPIPE, SIG_DFL);
+  const EventLoop loop;
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  EXPECT_EQ(write(ends[1], "x", 1), -1);
+  EXPECT_EQ(errno, EPIPE);
+  close(ends[1]);
 }
 
 TEST(EventLoop, timer_that_is_gone_does_not_call_back) {
