@@ -30,6 +30,7 @@ class EvictionWatch {
 
   /// Asks now, unless it is asking already.
   void ask();
+  [[nodiscard]] bool is_asking() const { return asking_; }
 
  private:
   void take(const MemcachedReply& reply);

@@ -24,11 +24,13 @@ KeyWindows::KeyWindows(Limits limits, ShardFunction shard_of, Ledger& ledger)
 WindowIndex KeyWindows::take(const HitSum& sum, const WindowShape& shape, PopInstant now) {
   const KeySlots slots(shape, sum.key);
   if (sum.slot < slots.first_touching(now)) {
+    expired_hits_ += sum.hits;
     ledger_.add(sum.rule, LedgerColumn::kExpired, sum.hits);
     return kNoWindow;
   }
   const WindowIndex index = place_for(sum, shape);
   if (index == kNoWindow) {
+    roomless_hits_ += sum.hits;
     ledger_.add(sum.rule, LedgerColumn::kDropped, sum.hits);
     return kNoWindow;
   }
@@ -113,6 +115,7 @@ void KeyWindows::expire(WindowIndex index, PopInstant now) {
   const SlotIndex first = slots.first_touching(now);
   // Slots ahead of the clock exist only after it stepped back; one window of them is kept until it catches up.
   const SlotIndex last = slots.last_touching(now) + window.shape.slots + 2;
+  if (window.slots.empty() || (window.slots.front().slot >= first && window.slots.back().slot <= last)) return;
   for (CountedSlot& slot : window.slots) {
     if (slot.slot < first || slot.slot > last) expire_slot(window, slot);
   }
@@ -124,6 +127,7 @@ void KeyWindows::expire(WindowIndex index, PopInstant now) {
 
 void KeyWindows::expire_slot(KeyWindow& window, CountedSlot& slot) {
   if (slot.unsent == 0) return;
+  expired_hits_ += slot.unsent;
   ledger_.add(window.rule, LedgerColumn::kExpired, slot.unsent);
   window.unsent -= slot.unsent;
   unsent_hits_ -= slot.unsent;
@@ -249,31 +253,20 @@ void KeyWindows::list_slots(const KeyWindow& window, std::vector<SlotCount>& out
   }
 }
 
-void visit_windows(const KeyWindows& windows, const MetricVisitor& visitor) {
-  const auto number = [](std::uint64_t value) { return static_cast<double>(value); };
-  visitor(
-      {"popgate_count_keys_held", "keys", "Keys whose windows are held.", number(windows.key_count()), false, {}, {}});
-  visitor({"popgate_count_keys_forgotten",
-           "keys",
-           "Keys that made room for others, the coldest first.",
-           number(windows.forgotten_keys()),
-           true,
-           {},
-           {}});
-  visitor({"popgate_count_hits_unsent",
-           "hits",
-           "Hits that wait for their shard.",
-           number(windows.unsent_hits()),
-           false,
-           {},
-           {}});
-  visitor({"popgate_count_hits_in_flight",
-           "hits",
-           "Hits sent and not answered yet.",
-           number(windows.in_flight_hits()),
-           false,
-           {},
-           {}});
+void KeyWindows::visit(const MetricVisitor& visitor) const {
+  const auto state = [&](std::string_view name, std::string_view unit, std::string_view meaning, std::uint64_t value) {
+    visitor({name, unit, meaning, static_cast<double>(value), false, {}, {}});
+  };
+  const auto count = [&](std::string_view name, std::string_view unit, std::string_view meaning, std::uint64_t value) {
+    visitor({name, unit, meaning, static_cast<double>(value), true, {}, {}});
+  };
+  state("popgate_count_keys_held", "keys", "Keys whose windows are held.", key_count());
+  state("popgate_count_hits_unsent", "hits", "Hits that wait for their shard.", unsent_hits_);
+  state("popgate_count_hits_in_flight", "hits", "Hits sent and not answered yet.", in_flight_hits_);
+  count("popgate_count_keys_forgotten", "keys", "Keys that made room for others, the coldest first.", forgotten_keys_);
+  count("popgate_count_hits_expired", "hits", "Hits whose slot left the window before they were sent.", expired_hits_);
+  count("popgate_count_hits_without_room", "hits", "Hits dropped because no key could make room: raise keys_max.",
+        roomless_hits_);
 }
 
 }  // namespace popgate

@@ -127,6 +127,7 @@ class KeyWindows {
   [[nodiscard]] std::uint64_t in_flight_hits() const { return in_flight_hits_; }
   [[nodiscard]] std::size_t key_count() const { return index_.size(); }
   [[nodiscard]] std::uint64_t forgotten_keys() const { return forgotten_keys_; }
+  void visit(const MetricVisitor& visitor) const;
 
  private:
   [[nodiscard]] WindowIndex place_for(const HitSum& sum, const WindowShape& shape);
@@ -151,8 +152,8 @@ class KeyWindows {
   std::uint64_t unsent_hits_ = 0;
   std::uint64_t in_flight_hits_ = 0;
   std::uint64_t forgotten_keys_ = 0;
+  std::uint64_t expired_hits_ = 0;
+  std::uint64_t roomless_hits_ = 0;
 };
-
-void visit_windows(const KeyWindows& windows, const MetricVisitor& visitor);
 
 }  // namespace popgate

@@ -149,7 +149,7 @@ std::vector<ShardStatus> MemcachedStore::shards() const {
 }
 
 void MemcachedStore::visit(const MetricVisitor& visitor) const {
-  visit_windows(windows_, visitor);
+  windows_.visit(visitor);
   visitor({"popgate_count_unknown_rule_hits_dropped",
            "hits",
            "Hits under a rule number that no rule has.",

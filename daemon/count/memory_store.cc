@@ -76,7 +76,7 @@ std::vector<SlotCount> MemoryStore::slots_of(const Key& key) const {
 }
 
 void MemoryStore::visit(const MetricVisitor& visitor) const {
-  visit_windows(windows_, visitor);
+  windows_.visit(visitor);
   setup_.counters->visit(visitor);
   visitor({"popgate_count_unknown_rule_hits_dropped",
            "hits",

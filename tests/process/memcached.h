@@ -17,7 +17,7 @@ namespace popgate::process {
 class Memcached {
  public:
   /// Returns once it accepts connections; throws when it does not.
-  Memcached() { start(); }
+  explicit Memcached(int megabytes = 64) : megabytes_(megabytes) { start(); }
 
   [[nodiscard]] std::uint16_t port() const { return port_.number(); }
   /// SIGKILL; every counter is gone.
@@ -40,6 +40,7 @@ class Memcached {
 
  private:
   FreePort port_;
+  int megabytes_;
   std::optional<ChildProcess> process_;
 };
 
