@@ -55,7 +55,7 @@ popgate_request request_from(const char* address) {
 class ClientTest : public testing::Test {
  protected:
   ClientTest() : socket_path_(directory_.file("workers.sock")), ledger_(Ledger::in_memory()) {
-    for (const RuleId rule : {101, 102, 103}) numbers_.push_back(*ledger_->number_for(rule));
+    for (const RuleId rule : {101U, 102U, 103U}) numbers_.push_back(*ledger_->number_for(rule));
   }
 
   void start_daemon(const std::vector<Rule>& rules) {
