@@ -119,6 +119,29 @@ TEST(Matcher, the_same_path_on_another_host_is_another_place) {
   EXPECT_THAT(rules.names(request.view()), ElementsAre("b", "c"));
 }
 
+// With 30,000 of them, several share slot and tag of the index (11 bits): the texts must decide.
+TEST(Matcher, among_very_many_hosts_each_finds_its_own_rules_only) {
+  std::vector<Rule> list;
+  for (int i = 0; i < 30'000; ++i) {
+    const std::string host = "h" + std::to_string(i) + ".test";
+    list.push_back(on_path(on_host(rule_named(host), host), PathMatch::kExact, i % 2 == 0 ? "/x" : "/y"));
+  }
+  const CompiledRules rules(std::move(list));
+  TestRequest request;
+  request.path = "/x";
+  for (int i = 0; i < 30'000; ++i) {
+    request.host = "h" + std::to_string(i) + ".test";
+    const Matches matches = rules.match(request.view());
+    ASSERT_EQ(matches.count, i % 2 == 0 ? 1U : 0U) << request.host;
+    if (matches.count == 1) {
+      ASSERT_EQ(matches.items[0].rule, static_cast<RuleNumber>(i));
+    }
+    request.host += "x";
+    ASSERT_EQ(rules.match(request.view()).count, 0U);
+    ASSERT_EQ(rules.view().find(request.host), nullptr);
+  }
+}
+
 TEST(Matcher, matches_come_in_the_order_of_the_configuration) {
   const CompiledRules rules({rule_named("1"), on_path(on_host(rule_named("2"), "*.com"), PathMatch::kPrefix, "/"),
                              on_path(on_host(rule_named("3"), "example.com"), PathMatch::kExact, "/"),

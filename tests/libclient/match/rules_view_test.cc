@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <cstring>
+#include <string>
 
 #include "tests/libclient/match/compiled_rules.h"
 
@@ -111,6 +112,108 @@ TEST(RulesView, a_foreign_version_or_magic_or_an_odd_address_is_refused) {
   std::memcpy(bytes.data() + 1, rules.bytes().data(), rules.bytes().size());
   EXPECT_FALSE(view.open(std::span(bytes).subspan(1), reason));
   EXPECT_STREQ(reason, "the block is not aligned");
+}
+
+/// A block whose records can be changed.
+class Damaged {
+ public:
+  Damaged() : bytes_(CompiledRules(some_rules(), {{address_of("10.0.0.0"), 8}}).bytes()) {}
+  RulesHeader& header() { return *reinterpret_cast<RulesHeader*>(bytes_.data()); }
+  template <typename Record>
+  Record& first(const RulesSection& section) {
+    return *reinterpret_cast<Record*>(bytes_.data() + section.offset);
+  }
+  RuleRecord& rule() { return first<RuleRecord>(header().rules); }
+  std::string reason() const {
+    RulesView view;
+    const char* reason = nullptr;
+    return view.open(bytes_, reason) ? "opened" : reason;
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+template <typename Damage>
+std::string after(Damage damage) {
+  Damaged block;
+  damage(block);
+  return block.reason();
+}
+
+TEST(RulesViewDamage, a_section_outside_the_block_is_refused) {
+  EXPECT_EQ(after([](Damaged&) {}), "opened");
+  using Section = RulesSection RulesHeader::*;
+  for (const Section section :
+       {&RulesHeader::text, &RulesHeader::trusted, &RulesHeader::rules, &RulesHeader::numbers, &RulesHeader::key_parts,
+        &RulesHeader::methods, &RulesHeader::groups, &RulesHeader::paths, &RulesHeader::candidates,
+        &RulesHeader::host_index, &RulesHeader::path_index, &RulesHeader::name_index}) {
+    const std::string outside = "a section lies outside the block";
+    EXPECT_EQ(after([&](Damaged& block) { (block.header().*section).count = UINT64_MAX; }), outside);
+    EXPECT_EQ(after([&](Damaged& block) { (block.header().*section).count = 100'000; }), outside);
+    EXPECT_EQ(after([&](Damaged& block) { (block.header().*section).offset = UINT64_MAX - 7; }), outside);
+    EXPECT_EQ(after([&](Damaged& block) { (block.header().*section).offset += 4; }), outside);
+  }
+}
+
+TEST(RulesViewDamage, a_record_that_leads_nowhere_is_refused) {
+  EXPECT_EQ(after([](Damaged& block) { block.rule().number = 1000; }), "a rule's number is wrong");
+  EXPECT_EQ(after([](Damaged& block) { block.rule().number = 1; }), "a rule's number is wrong");
+  EXPECT_EQ(after([](Damaged& block) { block.rule().name.offset = 100'000; }), "a rule's name is wrong");
+  EXPECT_EQ(after([](Damaged& block) { block.rule().name.bytes = 64; }), "a rule's name is wrong");
+  EXPECT_EQ(after([](Damaged& block) { block.rule().path.bytes = 1000; }), "a rule's path is wrong");
+  EXPECT_EQ(after([](Damaged& block) { block.rule().path_kind = PathKind{4}; }), "a rule's kind of path is unknown");
+  EXPECT_EQ(after([](Damaged& block) { block.rule().path_kind = PathKind::kGlob; }), "a rule's glob is wrong");
+  EXPECT_EQ(after([](Damaged& block) { block.rule().methods_count = 17; }), "a rule's methods are wrong");
+  EXPECT_EQ(after([](Damaged& block) { block.rule().methods_first = UINT32_MAX; }), "a rule's methods are wrong");
+  EXPECT_EQ(after([](Damaged& block) { block.rule().key_parts_count = 9; }), "a rule's key is wrong");
+  EXPECT_EQ(after([](Damaged& block) { block.rule().key_parts_first = 4; }), "a rule's key is wrong");
+}
+
+TEST(RulesViewDamage, a_list_or_index_that_leads_nowhere_is_refused) {
+  const auto number = [](Damaged& block, const RulesSection& section) -> std::uint32_t& {
+    return block.first<std::uint32_t>(section);
+  };
+  EXPECT_EQ(after([&](Damaged& block) { number(block, block.header().numbers) = 3; }), "a rule's number is wrong");
+  EXPECT_EQ(after([&](Damaged& block) { (&number(block, block.header().numbers))[2] = 3; }),
+            "a rule number leads nowhere");
+  EXPECT_EQ(after([&](Damaged& block) { number(block, block.header().candidates) = 3; }), "a candidate leads nowhere");
+  for (const auto section : {&RulesHeader::host_index, &RulesHeader::path_index, &RulesHeader::name_index}) {
+    EXPECT_EQ(after([&](Damaged& block) { number(block, block.header().*section) = 100; }), "an index leads nowhere");
+    EXPECT_EQ(after([&](Damaged& block) { number(block, block.header().*section) = 1U << kIndexItemBits; }),
+              "an index leads nowhere");
+    EXPECT_EQ(after([&](Damaged& block) { (block.header().*section).count -= 1; }),
+              (Damaged().header().*section).count == 2 ? "opened" : "an index leads nowhere");
+  }
+  EXPECT_EQ(after([](Damaged& block) { block.header().hostless_group = 3; }), "the group without a host leads nowhere");
+}
+
+TEST(RulesViewDamage, a_part_group_path_or_range_that_makes_no_sense_is_refused) {
+  const auto part = [](Damaged& block) -> KeyPartRecord& {
+    return block.first<KeyPartRecord>(block.header().key_parts);
+  };
+  EXPECT_EQ(after([&](Damaged& block) { part(block).type = KeyPart{0}; }), "a part of a key is of unknown type");
+  EXPECT_EQ(after([&](Damaged& block) { part(block).type = KeyPart::kCustom; }), "a part of a key is of unknown type");
+  EXPECT_EQ(after([&](Damaged& block) { part(block).v4_prefix = 33; }), "a prefix is longer than an address");
+  EXPECT_EQ(after([&](Damaged& block) { part(block).v6_prefix = 129; }), "a prefix is longer than an address");
+  EXPECT_EQ(after([&](Damaged& block) { part(block).name.bytes = UINT32_MAX; }),
+            "the name of a part lies outside the text");
+  EXPECT_EQ(after([](Damaged& block) { block.first<TextRecord>(block.header().methods).offset = UINT32_MAX; }),
+            "a method lies outside the text");
+  const auto range = [](Damaged& block) -> TrustedRecord& {
+    return block.first<TrustedRecord>(block.header().trusted);
+  };
+  EXPECT_EQ(after([&](Damaged& block) { range(block).bytes = 17; }), "a range is wrong");
+  EXPECT_EQ(after([&](Damaged& block) { range(block).prefix_bits = 33; }), "a range is wrong");
+  const auto group = [](Damaged& block) -> GroupRecord& { return block.first<GroupRecord>(block.header().groups); };
+  EXPECT_EQ(after([&](Damaged& block) { group(block).host.bytes = 1000; }), "a group's host is wrong");
+  EXPECT_EQ(after([&](Damaged& block) { group(block).kind = GroupKind{3}; }), "a group's host is wrong");
+  EXPECT_EQ(after([&](Damaged& block) { group(block).candidates_count = 4; }),
+            "a group's list lies outside its section");
+  const auto path = [](Damaged& block) -> PathRecord& { return block.first<PathRecord>(block.header().paths); };
+  EXPECT_EQ(after([&](Damaged& block) { path(block).group = 3; }), "a path's group or text is wrong");
+  EXPECT_EQ(after([&](Damaged& block) { path(block).path.offset = 1000; }), "a path's group or text is wrong");
+  EXPECT_EQ(after([&](Damaged& block) { path(block).candidates_first = 4; }), "a path's list lies outside its section");
 }
 
 /// Uses everything a view offers; whatever it answers, it must stay inside the block (the address sanitizer watches).
