@@ -10,11 +10,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "daemon/publish/table_memory.h"
@@ -69,26 +72,29 @@ class WordHistory {
     std::uint64_t value;
   };
 
-  explicit WordHistory(const ModelMemory& memory) : memory_(memory), later_(kWordsMax) {
-    for (std::size_t i = 0; i < memory.stores().size(); ++i) {
-      later_[memory.stores()[i].word].push_back({i + 1, memory.stores()[i].value});
+  explicit WordHistory(const ModelMemory& memory) {
+    versions_.reserve(kWordsMax + memory.stores().size());
+    for (std::size_t word = 0; word < kWordsMax; ++word) {
+      begin_[word] = versions_.size();
+      versions_.push_back({0, memory.initial(word)});
+      for (std::size_t i = 0; i < memory.stores().size(); ++i) {
+        if (memory.stores()[i].word == word) versions_.push_back({i + 1, memory.stores()[i].value});
+      }
     }
+    begin_[kWordsMax] = versions_.size();
   }
 
-  /// The value at `state`, then each later one.
-  [[nodiscard]] std::vector<Version> from(std::size_t word, std::size_t state) const {
-    std::vector<Version> result{{0, memory_.initial(word)}};
-    for (const Version& version : later_[word]) {
-      if (version.first_state <= state) result.clear();
-      result.push_back(version);
-    }
-    return result;
+  /// The version at `state`, then each later one.
+  [[nodiscard]] std::span<const Version> from(std::size_t word, std::size_t state) const {
+    std::size_t at = begin_[word + 1] - 1;
+    while (versions_[at].first_state > state) --at;
+    return std::span(versions_).subspan(at, begin_[word + 1] - at);
   }
 
  private:
   static constexpr std::size_t kWordsMax = kTableBucketsMin * kWordsPerBucket;
-  const ModelMemory& memory_;
-  std::vector<std::vector<Version>> later_;
+  std::vector<Version> versions_;  // word by word
+  std::array<std::size_t, kWordsMax + 1> begin_{};
 };
 
 /// One execution: takes the choices it is told, then the first of each; can tell what comes next.
@@ -101,9 +107,9 @@ class Execution {
     depth_ = 0;
   }
   std::uint64_t load(std::size_t word) {
-    const auto versions = history_.from(word, state_);
+    const std::span<const WordHistory::Version> versions = history_.from(word, state_);
     if (depth_ == choices_.size()) choices_.push_back({0, versions.size()});
-    const auto& chosen = versions[choices_[depth_++].taken];
+    const WordHistory::Version& chosen = versions[choices_[depth_++].taken];
     state_ = std::max(state_, chosen.first_state);
     return chosen.value;
   }
