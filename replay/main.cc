@@ -3,7 +3,8 @@
 // popgate-replay: what would Popgate's rules have done with this log, and how often would it have been wrong?
 //
 // Exit status: 0 done; 1 done, but an input was damaged or records had to be left out; 2 the command line, the
-// configuration or an input cannot be used; 3 the live run failed.
+// configuration or an input cannot be used; 3 the live run failed; 130 a live run was interrupted, and its report covers
+// what was sent.
 #include <cstdio>
 
 #include "replay/command_line.h"
@@ -17,7 +18,7 @@
 namespace popgate {
 namespace {
 
-enum ExitStatus : int { kDone = 0, kDamaged = 1, kUnusable = 2, kFailed = 3 };
+enum ExitStatus : int { kDone = 0, kDamaged = 1, kUnusable = 2, kFailed = 3, kInterrupted = 130 };
 
 constexpr std::uint64_t kLookAtClockEvery = 1024;  // requests
 
@@ -143,7 +144,7 @@ int replay(const CommandLine& line) {
     return kFailed;
   }
   print(line.json ? report_json(*report) : report_table(*report));
-  return input_status;
+  return report->live.interrupted ? kInterrupted : input_status;
 }
 
 }  // namespace
