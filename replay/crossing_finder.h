@@ -34,7 +34,7 @@ class CrossingFinder {
     explicit State(ExactCount count) : exact(std::move(count)) {}
     ExactCount exact;
     bool above = false;
-    PopInstant watched_at = PopInstant::min();
+    PopInstant watched_at{};
   };
   void take(std::uint32_t request, const LiveResult& result);
   void count(std::uint32_t request, const Match& match, PopInstant time);
