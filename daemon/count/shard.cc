@@ -279,6 +279,7 @@ void Shard::connected() { send_probe(clock_()); }
 
 void Shard::now_reachable(PopInstant now) {
   figures_.reachable = true;
+  outage_told_ = false;
   reachable_since_ = now;
   backoff_.reset();
   if (log_limiter_.allow(HostClock::now())) {
@@ -286,14 +287,15 @@ void Shard::now_reachable(PopInstant now) {
   }
 }
 
-// Also while it was not reachable before: each failure asks for one more attempt, later.
+// Also while it was not reachable before: each failure asks for one more attempt, later. Told once an outage.
 void Shard::not_reachable(std::string_view reason) {
-  if (figures_.reachable && log_limiter_.allow(HostClock::now())) {
+  if (!outage_told_ && log_limiter_.allow(HostClock::now())) {
     spdlog::warn(
-        "count: shard {} at {}: {}; its keys are judged by this node's own hits until it answers ({} such lines "
-        "withheld)",
+        "count: shard {} at {}: {}; until it answers, its keys are judged by this node's own hits ({} such lines "
+        "withheld before)",
         setup_.name, setup_.address.text, reason, log_limiter_.take_withheld());
   }
+  outage_told_ = true;
   figures_.reachable = false;
   abandon_chains();
   if (retry_waits_) return;

@@ -112,6 +112,7 @@ class Shard : private ShardConnectionOwner {
   ShardConnection connection_;
   Timer retry_timer_;
   bool retry_waits_ = false;
+  bool outage_told_ = false;
   Backoff backoff_;
   std::deque<WindowIndex> due_;
   std::vector<WindowIndex> next_tick_;  // put back for want of memory on the shard
