@@ -78,10 +78,10 @@ CountingNode::CountingNode(EventLoop& loop, const CountersConfig& config, std::u
   flush_timer_.start_every(kFlushInterval);
 }
 
-void CountingNode::hit(const std::vector<Key>& keys, std::uint64_t hits) {
+void CountingNode::hit(const std::vector<Key>& keys, std::uint64_t hits, SlotIndex slots_ago) {
   const PopInstant now = PopClock::now();
   std::vector<HitSum> sums;
-  for (const Key& key : keys) sums.push_back({key, kTestRule, KeySlots(kShape, key).slot_at(now), hits});
+  for (const Key& key : keys) sums.push_back({key, kTestRule, KeySlots(kShape, key).slot_at(now) - slots_ago, hits});
   ledger_->add(kTestRule, LedgerColumn::kDrained, hits * keys.size());
   store_->submit(sums, now);
 }

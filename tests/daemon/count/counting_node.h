@@ -45,9 +45,9 @@ class CountingNode {
  public:
   CountingNode(EventLoop& loop, const CountersConfig& config, std::uint64_t seed = 1, std::uint32_t keys_max = 100'000);
 
-  /// Draws hits from a ring, as it were: they are in the ledger, and go to the store in the slot of now.
+  /// Draws hits from a ring, as it were: they are in the ledger, and go to the store in the slot of now, or one before.
   void hit(const Key& key, std::uint64_t hits = 1) { hit(std::vector<Key>{key}, hits); }
-  void hit(const std::vector<Key>& keys, std::uint64_t hits);
+  void hit(const std::vector<Key>& keys, std::uint64_t hits, SlotIndex slots_ago = 0);
 
   [[nodiscard]] MemcachedStore& store() { return *store_; }
   [[nodiscard]] LedgerRow row() const { return ledger_->row(kTestRule); }

@@ -96,6 +96,19 @@ TEST_P(Cluster, a_node_sees_what_another_counted) {
   EXPECT_EQ(other->reports.back().known(), 7u);
 }
 
+TEST_P(Cluster, slots_to_which_only_others_added_are_read) {
+  const auto one = node(1);
+  const auto other = node(2);
+  const std::vector<Key> key = {test_key(1)};
+  one->hit(key, 3, 1);
+  one->hit(key, 2, 4);
+  ASSERT_TRUE(settles(*one));
+  other->hit(key, 4);
+  ASSERT_TRUE(run_until(loop, [&] { return !other->reports.empty() && other->reports.back().fresh; }));
+  EXPECT_EQ(other->reports.back().known(), 9u);
+  EXPECT_EQ(other->reports.back().slots.size(), 3u);
+}
+
 TEST_P(Cluster, sums_are_exact_when_three_nodes_create_the_same_new_keys_at_once) {
   const std::vector<Key> keys = test_keys(2000);
   std::vector<std::unique_ptr<CountingNode>> nodes;
