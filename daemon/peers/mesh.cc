@@ -199,6 +199,8 @@ void Mesh::on_closed(const PeerSession& session, const Connection::Loss& loss) {
   if (loss.rubbish) {
     ++heard.rubbish_cuts;
     heard.refused_until = context_.clocks.host() + heard.backoff.next(context_.random);
+  } else {
+    heard.backoff.reset();
   }
   spdlog::info("peer {} from {}: no longer heard: {}", session.node(), session.remote(), loss.why);
 }

@@ -12,7 +12,7 @@
 // all peers, a peer's to all but that peer and the decider, and the rest to nobody. What came in a snapshot is not
 // passed on (its sender has sent it to the others too); where that was wrong, digests find it.
 //
-// Threads: the event loop's.
+// Threads: the event loop's. The process must ignore SIGPIPE.
 // Invariants: 1. One session at most is heard for each node name.
 // Limits: kMembersMax members; kHalfOpenMax accepted connections without a hello; output_bytes_max waiting for a peer.
 #pragma once

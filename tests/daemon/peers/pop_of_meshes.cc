@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 
 namespace popgate {
 
@@ -35,6 +36,7 @@ PeerStatus MeshNode::peer(const std::string& peer_name) const {
 }
 
 PopOfMeshes::PopOfMeshes(std::vector<std::string> names) : pulse_(loop_, [] {}) {
+  signal(SIGPIPE, SIG_IGN);
   for (const std::string& name : names) {
     ports_.emplace(name, process::FreePort());
     nodes_[name].name = name;
