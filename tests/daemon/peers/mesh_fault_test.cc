@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <ostream>
 
 #include "tests/daemon/peers/pop_of_meshes.h"
 #include "tests/daemon/peers/raw_peer.h"
@@ -151,6 +152,8 @@ struct Mismatch {
   void (*tune)(MeshOptions&);
   const char* reason;
 };
+
+void PrintTo(const Mismatch& mismatch, std::ostream* out) { *out << mismatch.name; }
 
 class MeshMismatchTest : public MeshFaultTest, public ::testing::WithParamInterface<Mismatch> {};
 
