@@ -155,7 +155,8 @@ TEST_F(RingReaderTest, a_ring_whose_id_is_taken_is_refused) {
 TEST_F(RingReaderTest, the_slot_count_of_the_header_is_believed_only_once) {
   const auto reader = open();
   record(kSlots, rule_);
-  header().ring_slots = kRingSlotsMax;  // a reader that used it would leave the mapping
+  EXPECT_EQ(drain_whole(*reader).size(), kSlots);
+  header().ring_slots = kRingSlotsMax;  // a reader that used it would leave the slots, and then the mapping
   record(kSlots, rule_);
   EXPECT_EQ(drain_whole(*reader).size(), kSlots);
 }
