@@ -122,23 +122,25 @@ void Workers::deliver_offers() {
   for (const auto& worker : workers_) worker->deliver_offer();
 }
 
+// A turn that runs out of budget ends at a ring, and the next one begins there.
 void Workers::turn() {
   std::uint64_t budget = kHitsPerTurn;
-  std::uint64_t taken = 0;
   bool more = false;
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    Worker& worker = *workers_[(first_ + i) % workers_.size()];
+  std::size_t looked = 0;
+  for (; looked < workers_.size() && budget != 0; ++looked) {
+    Worker& worker = *workers_[(first_ + looked) % workers_.size()];
     const std::uint64_t waits = worker.look();
-    const std::uint64_t now_taken = take(worker, std::min({waits, budget, kHitsPerRingTurn}));
-    more = more || waits > now_taken;
-    taken += now_taken;
-    budget -= now_taken;
+    const std::uint64_t taken = take(worker, std::min({waits, budget, kHitsPerRingTurn}));
+    more = more || waits > taken;
+    budget -= taken;
   }
-  ++first_;
+  more = more || looked < workers_.size();
+  first_ += looked < workers_.size() ? looked : 1;
   bury_gone();
   polling_ = !workers_.empty();
   if (!polling_) return;
-  poll_.start_once(more ? microseconds(0) : microseconds(taken > 0 ? kPollBusy : kPollIdle));
+  const milliseconds interval = budget < kHitsPerTurn ? kPollBusy : kPollIdle;
+  poll_.start_once(more ? microseconds(0) : interval);
 }
 
 // The clock is read after look() has read the head: every hit up to it was stamped before.
