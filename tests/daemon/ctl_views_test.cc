@@ -50,7 +50,7 @@ json explanation() {
       {"rule", "login"},
       {"enforced",
        {{"until", "2001-09-09T01:50:52.000Z"}, {"remaining_ms", 252'000}, {"log_only", false}, {"by_operator", false}}},
-      {"entries", {automatic_entry()}},
+      {"entries", json::array({automatic_entry()})},
       {"slots",
        {{{"slot", 99},
          {"from", "2001-09-09T01:46:30.000Z"},
@@ -111,7 +111,7 @@ TEST_F(CtlViewsTest, explanation_of_an_operators_block_gives_the_reason) {
 TEST_F(CtlViewsTest, explanation_of_a_lifted_key_says_so) {
   json lifted = explanation();
   lifted["enforced"] = nullptr;
-  lifted["entries"] = {lift_entry()};
+  lifted["entries"] = json::array({lift_entry()});
   const std::string text = explain_view(Fields(lifted), context_);
   EXPECT_THAT(text, HasSubstr("NOT BLOCKED on node fra-1.\n"));
   EXPECT_THAT(text, HasSubstr("lifted it: \"office\". Hits before that do not count.\n"));
@@ -245,9 +245,9 @@ TEST_F(CtlViewsTest, absent_and_odd_fields_are_shown_as_unknown) {
   const json odd{{"mitigations", {{{"key", 7}, {"remaining_ms", "x"}, {"until", 3}, {"evidence", "x"}}, 5}},
                  {"peers", {{{"node", nullptr}, {"enforced_ms", "x"}, {"since_ms", 1e300}}}},
                  {"rules", {{{"limit", "many"}}}},
-                 {"entries", {json::object()}},
+                 {"entries", json::array({json::object()})},
                  {"enforced", "yes"},
-                 {"slots", {json::object()}},
+                 {"slots", json::array({json::object()})},
                  {"rate", "x"}};
   for (const auto view : {status_view, peers_view, rules_view, mitigations_view, explain_view, block_view, lift_view,
                           reload_view, ring_check_view}) {
