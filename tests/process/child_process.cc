@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -38,8 +39,11 @@ std::vector<std::string> environment_with(const std::vector<std::string>& added)
 }
 
 // Runs in the child between fork and exec: system calls only.
-[[noreturn]] void become(char* const* argv, char* const* envp, int output, const std::vector<int>& inherited,
+[[noreturn]] void become(char* const* argv, char* const* envp, int output, const ChildProcess::Options& options,
                          pid_t parent) {
+  constexpr uid_t kNobody = 65534;
+  const bool gives_up_root = options.as_nobody && geteuid() == 0;
+  if (gives_up_root && (setgroups(0, nullptr) != 0 || setgid(kNobody) != 0 || setuid(kNobody) != 0)) _exit(127);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // the test died before the line above
   signal(SIGPIPE, SIG_DFL);             // what the test ignores would be ignored by the program too
@@ -48,7 +52,7 @@ std::vector<std::string> environment_with(const std::vector<std::string>& added)
   sigprocmask(SIG_SETMASK, &none, nullptr);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
-  for (const int fd : inherited) fcntl(fd, F_SETFD, 0);
+  for (const int fd : options.inherited) fcntl(fd, F_SETFD, 0);
   execvpe(argv[0], argv, envp);
   _exit(127);
 }
@@ -78,7 +82,7 @@ void ChildProcess::start(const std::vector<std::string>& argv, const Options& op
   fcntl(output_, F_SETFL, O_APPEND);
   const pid_t parent = getpid();
   pid_ = fork();
-  if (pid_ == 0) become(argv_pointers.data(), envp_pointers.data(), output_, options.inherited, parent);
+  if (pid_ == 0) become(argv_pointers.data(), envp_pointers.data(), output_, options, parent);
   if (pid_ < 0) {
     release();
     throw std::runtime_error(std::string("fork: ") + std::strerror(errno));

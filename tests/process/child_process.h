@@ -25,6 +25,9 @@ class ChildProcess {
   struct Options {
     std::vector<std::string> environment{};  // "NAME=value", added to the test's own
     std::vector<int> inherited{};            // descriptors that stay open in the child under the same number
+    /// For programs that give up root themselves: that would clear the signal by which they die with the test, so root
+    /// is given up before they start.
+    bool as_nobody = false;
   };
 
   /// argv[0] is looked up in PATH. Throws when it cannot be started.

@@ -9,8 +9,9 @@ namespace popgate::process {
 
 void Memcached::start() {
   const std::string number = std::to_string(port());
-  process_.emplace(std::vector<std::string>{"memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", number, "-m",
-                                            std::to_string(megabytes_), "-t", "1", "-U", "0"});
+  process_.emplace(std::vector<std::string>{"memcached", "-l", "127.0.0.1", "-p", number, "-m",
+                                            std::to_string(megabytes_), "-t", "1", "-U", "0"},
+                   ChildProcess::Options{.as_nobody = true});
   if (!accepts_connections(*process_, port(), std::chrono::seconds(10))) {
     throw std::runtime_error("memcached does not answer on port " + number + ": " + process_->output());
   }

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "tests/process/memcached.h"
 #include "tests/process/nutcracker.h"
@@ -9,6 +12,14 @@
 
 namespace popgate::process {
 namespace {
+
+/// Gone, or dead and not yet reaped by whoever adopted it.
+bool has_ended(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  if (!std::getline(stat, text)) return true;
+  return text.compare(text.rfind(')') + 2, 1, "Z") == 0;
+}
 
 TEST(ProcessFixtures, what_a_child_prints_and_how_it_ends_is_seen) {
   ChildProcess child({"sh", "-c", "echo out; echo \"$NAME\" >&2; exit 3"}, {.environment = {"NAME=err"}});
@@ -26,6 +37,30 @@ TEST(ProcessFixtures, a_child_is_gone_when_its_object_is) {
   }
   EXPECT_EQ(kill(pid, 0), -1);
   EXPECT_EQ(errno, ESRCH);
+}
+
+// A test that is killed runs no destructor.
+TEST(ProcessFixtures, servers_die_with_a_test_that_is_killed) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t test = fork();
+  if (test == 0) {
+    Memcached memcached;
+    Nutcracker nutcracker({{"shard-a", memcached.port(), 1}});
+    const pid_t pids[2] = {memcached.process().pid(), nutcracker.process().pid()};
+    if (write(ends[1], pids, sizeof pids) == sizeof pids) pause();
+    _exit(1);
+  }
+  pid_t pids[2] = {-1, -1};
+  const bool told = read(ends[0], pids, sizeof pids) == sizeof pids;
+  kill(test, SIGKILL);
+  waitpid(test, nullptr, 0);
+  close(ends[0]);
+  close(ends[1]);
+  ASSERT_TRUE(told);
+  for (const pid_t pid : pids) {
+    EXPECT_TRUE(eventually([pid] { return has_ended(pid); })) << pid;
+  }
 }
 
 TEST(ProcessFixtures, two_free_ports_differ) {
