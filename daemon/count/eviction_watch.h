@@ -14,9 +14,9 @@
 #include <memory>
 #include <optional>
 
-#include "daemon/count/socket_address.h"
 #include "daemon/count/text_exchange.h"
 #include "daemon/event_loop.h"
+#include "daemon/socket_address.h"
 
 namespace popgate {
 

@@ -7,7 +7,7 @@
 
 #include "daemon/collect/ledger.h"
 #include "daemon/config.h"
-#include "daemon/count/socket_address.h"
+#include "daemon/socket_address.h"
 
 namespace popgate {
 
@@ -34,12 +34,12 @@ MemcachedStore::MemcachedStore(Setup setup, Placement placement, TotalsFunction 
 Status MemcachedStore::look_up(const CountersConfig& config) {
   timeout_ = config.timeout;
   if (config.proxy) {
-    Result<SocketAddress> address = resolve_endpoint(*config.proxy);
+    Result<SocketAddress> address = SocketAddress::resolve(*config.proxy);
     if (!address) return Error{"counters.proxy: " + address.error()};
     proxy_ = *std::move(address);
   }
   for (const ShardConfig& shard : config.shards) {
-    Result<SocketAddress> address = resolve_endpoint(shard.address);
+    Result<SocketAddress> address = SocketAddress::resolve(shard.address);
     if (!address && !config.proxy) return Error{"counters.shards: " + shard.name + ": " + address.error()};
     if (!address) spdlog::warn("count: shard {}: {}; it is not watched for evictions", shard.name, address.error());
     addresses_.push_back(address ? *std::move(address) : SocketAddress{});

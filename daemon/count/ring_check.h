@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "daemon/count/placement.h"
-#include "daemon/count/socket_address.h"
 #include "daemon/count/text_exchange.h"
 #include "daemon/event_loop.h"
+#include "daemon/socket_address.h"
 
 namespace popgate {
 

@@ -17,7 +17,7 @@ Shard::Shard(Setup setup, KeyWindows& windows, std::mt19937_64& random, ClockFun
       generation_key_(own_key(setup_.ring, setup_.generation_tag, "generation")),
       connection_({setup_.base, setup_.address, setup_.timeout}, *this),
       retry_timer_(setup_.base, [this] { try_again(); }),
-      backoff_(random) {
+      backoff_(kRetryFirst, kRetryLongest) {
   connection_.open();
 }
 
@@ -283,7 +283,7 @@ void Shard::now_reachable(PopInstant now) {
   reachable_since_ = now;
   backoff_.reset();
   if (log_limiter_.allow(HostClock::now())) {
-    spdlog::info("count: shard {} answers at {}", setup_.name, setup_.address.text);
+    spdlog::info("count: shard {} answers at {}", setup_.name, setup_.address.text());
   }
 }
 
@@ -293,14 +293,14 @@ void Shard::not_reachable(std::string_view reason) {
     spdlog::warn(
         "count: shard {} at {}: {}; until it answers, its keys are judged by this node's own hits ({} such lines "
         "withheld before)",
-        setup_.name, setup_.address.text, reason, log_limiter_.take_withheld());
+        setup_.name, setup_.address.text(), reason, log_limiter_.take_withheld());
   }
   outage_told_ = true;
   figures_.reachable = false;
   abandon_chains();
   if (retry_waits_) return;
   retry_waits_ = true;
-  retry_timer_.start_once(backoff_.next());
+  retry_timer_.start_once(backoff_.next(random_));
 }
 
 void Shard::try_again() {
@@ -309,7 +309,7 @@ void Shard::try_again() {
   if (figures_.reachable || !connection_.is_connected()) return;
   if (connection_.batches_in_flight() == 0) return send_probe(clock_());
   retry_waits_ = true;  // what is in flight will tell
-  retry_timer_.start_once(backoff_.next());
+  retry_timer_.start_once(backoff_.next(random_));
 }
 
 void Shard::connection_ended(std::string_view reason, bool timed_out) {

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/count/backoff.h"
+#include "daemon/backoff.h"
 #include "daemon/count/counter_loss.h"
 #include "daemon/count/key_windows.h"
 #include "daemon/count/log_limiter.h"
@@ -69,6 +69,8 @@ class Shard : private ShardConnectionOwner {
   static constexpr std::size_t kExpireKeysPerTick = 4096;
   static constexpr PopInstant kNever = PopInstant::min();
   static constexpr std::chrono::seconds kIdleProbeInterval{1};
+  static constexpr milliseconds kRetryFirst{20};
+  static constexpr milliseconds kRetryLongest{2000};
 
   void connected() override;
   void increment_answered(const ShardBatch& batch, const BatchIncrement& increment,

@@ -56,7 +56,7 @@ void ShardConnection::open() {
   bufferevent_set_max_single_read(event_, kReadBytesMax);
   bufferevent_set_max_single_write(event_, kWriteBytesMax);
   bufferevent_enable(event_, EV_READ | EV_WRITE);
-  const int begun = bufferevent_socket_connect(event_, setup_.address.get(), static_cast<int>(setup_.address.bytes));
+  const int begun = bufferevent_socket_connect(event_, setup_.address.get(), static_cast<int>(setup_.address.bytes()));
   if (begun != 0 && state_ == State::kConnecting) end("cannot connect", false);
 }
 

@@ -27,8 +27,8 @@
 
 #include "daemon/count/memcached_reply.h"
 #include "daemon/count/shard_batch.h"
-#include "daemon/count/socket_address.h"
 #include "daemon/event_loop.h"
+#include "daemon/socket_address.h"
 #include "libclient/instant.h"
 
 struct bufferevent;

@@ -30,8 +30,8 @@ void TextExchange::start() {
   bufferevent_setcb(event_, on_readable, nullptr, on_event, this);
   bufferevent_enable(event_, EV_READ | EV_WRITE);
   evbuffer_add(bufferevent_get_output(event_), setup_.commands.data(), setup_.commands.size());
-  if (setup_.address.bytes == 0) return end("its address could not be looked up at start");
-  const int begun = bufferevent_socket_connect(event_, setup_.address.get(), static_cast<int>(setup_.address.bytes));
+  if (setup_.address.bytes() == 0) return end("its address could not be looked up at start");
+  const int begun = bufferevent_socket_connect(event_, setup_.address.get(), static_cast<int>(setup_.address.bytes()));
   if (begun != 0) end("cannot connect");
 }
 

@@ -15,8 +15,8 @@
 #include <string>
 
 #include "daemon/count/memcached_reply.h"
-#include "daemon/count/socket_address.h"
 #include "daemon/event_loop.h"
+#include "daemon/socket_address.h"
 #include "libclient/instant.h"
 
 struct bufferevent;

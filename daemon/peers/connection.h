@@ -16,8 +16,8 @@
 #include <string>
 
 #include "daemon/peers/frame.h"
-#include "daemon/peers/socket_address.h"
 #include "daemon/peers/wire.h"
+#include "daemon/socket_address.h"
 
 struct bufferevent;
 struct event_base;

@@ -42,7 +42,7 @@ Result<std::unique_ptr<MeshListener>> MeshListener::open(event_base* base, const
 void MeshListener::pause() {
   ++failures_;
   evconnlistener_disable(listener_);
-  resume_.start_once(kAcceptPause);
+  resume_.start_once(kMeshAcceptPause);
 }
 
 }  // namespace popgate

@@ -3,7 +3,8 @@
 // Accepts connections on one address, and survives having no descriptor left for one.
 //
 // Threads: the event loop's.
-// Limits: kListenBacklog connections that the kernel holds; kAcceptPause without accepting after a failure, because the
+// Limits: kListenBacklog connections that the kernel holds; kMeshAcceptPause without accepting after a failure, because
+// the
 //         connection that could not be accepted keeps the socket readable and the loop would spin.
 #pragma once
 
@@ -13,8 +14,8 @@
 #include <string>
 
 #include "daemon/event_loop.h"
-#include "daemon/peers/socket_address.h"
 #include "daemon/result.h"
+#include "daemon/socket_address.h"
 #include "libclient/instant.h"
 
 struct evconnlistener;
@@ -22,7 +23,7 @@ struct evconnlistener;
 namespace popgate {
 
 inline constexpr int kListenBacklog = 64;
-inline constexpr milliseconds kAcceptPause{100};
+inline constexpr milliseconds kMeshAcceptPause{100};
 
 class MeshListener {
  public:

@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
+#include "daemon/backoff.h"
 #include "daemon/event_loop.h"
 #include "daemon/peers/ack_latency.h"
-#include "daemon/peers/backoff.h"
 #include "daemon/peers/connection.h"
 #include "daemon/peers/mesh_context.h"
 #include "daemon/peers/peer_status.h"

@@ -5,7 +5,7 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 
-#include "daemon/peers/socket_address.h"
+#include "daemon/socket_address.h"
 
 namespace popgate {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/peers/socket_address.h"
+#include "daemon/socket_address.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TCP address as the kernel wants it.
+// An endpoint of the configuration as the socket calls want it: TCP, or a Unix socket.
 //
-// Threads: values. resolve() blocks while a name is looked up: at start only.
+// Threads: values. resolve() blocks while a name is looked up: at start only, because the event loop must not.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,8 +14,11 @@
 
 namespace popgate {
 
+struct Endpoint;
+
 class SocketAddress {
  public:
+  [[nodiscard]] static Result<SocketAddress> resolve(const Endpoint& endpoint);
   [[nodiscard]] static Result<SocketAddress> resolve(const std::string& host, std::uint16_t port);
   [[nodiscard]] static SocketAddress of(const sockaddr* address, socklen_t bytes);
 
@@ -24,7 +27,7 @@ class SocketAddress {
   /// 127.0.0.0/8, ::1, and the former written as IPv6.
   [[nodiscard]] bool is_loopback() const;
   [[nodiscard]] std::uint16_t port() const;
-  [[nodiscard]] std::string text() const;  // "127.0.0.1:7400", "[::1]:7400"
+  [[nodiscard]] std::string text() const;  // "127.0.0.1:7400", "[::1]:7400", "/run/memcached.sock"
 
  private:
   sockaddr_storage storage_{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/peers/backoff.h"
+#include "daemon/backoff.h"
 
 #include <algorithm>
 

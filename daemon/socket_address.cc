@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/peers/socket_address.h"
+#include "daemon/socket_address.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
+
+#include "daemon/endpoint.h"
 
 namespace popgate {
 namespace {
@@ -19,7 +22,23 @@ T as(const sockaddr_storage& storage) {
   return address;
 }
 
+Result<SocketAddress> unix_address(const std::string& path) {
+  sockaddr_un address{};
+  if (path.size() >= sizeof address.sun_path) {
+    return Error{path + ": found " + std::to_string(path.size()) + " characters, allowed: fewer than " +
+                 std::to_string(sizeof address.sun_path) + " for a Unix socket"};
+  }
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return SocketAddress::of(reinterpret_cast<const sockaddr*>(&address), sizeof address);
+}
+
 }  // namespace
+
+Result<SocketAddress> SocketAddress::resolve(const Endpoint& endpoint) {
+  if (!endpoint.unix_path.empty()) return unix_address(endpoint.unix_path);
+  return resolve(endpoint.host, endpoint.port);
+}
 
 Result<SocketAddress> SocketAddress::resolve(const std::string& host, std::uint16_t port) {
   addrinfo hints{};
@@ -53,6 +72,7 @@ std::uint16_t SocketAddress::port() const {
 }
 
 std::string SocketAddress::text() const {
+  if (storage_.ss_family == AF_UNIX) return as<sockaddr_un>(storage_).sun_path;
   char host[NI_MAXHOST] = {};
   char port[NI_MAXSERV] = {};
   constexpr int kNumeric = NI_NUMERICHOST | NI_NUMERICSERV;
