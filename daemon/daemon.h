@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The daemon of one node: creates every stage in the order of the path, connects each to the next, and takes them down
+// in reverse.
+//
+// This is the only place of the daemon that knows the whole path. It decides nothing itself.
+//
+// Threads: one; everything runs on the event loop inside run().
+#pragma once
+
+#include <memory>
+
+#include "daemon/config.h"
+#include "daemon/result.h"
+
+namespace popgate {
+
+class Daemon {
+ public:
+  /// Opens sockets, table, ledger and record file, takes over what the last daemon left, and connects. Fails with a
+  /// sentence when the node could not do its work (a socket in use, a folder that cannot be written); unreachable
+  /// shards and peers are no failure.
+  [[nodiscard]] static Result<std::unique_ptr<Daemon>> start(Config config);
+  virtual ~Daemon() = default;
+
+  /// Returns after SIGTERM or SIGINT, when hits under way have been counted (at most kStopWait) and peers were told.
+  virtual void run() = 0;
+};
+
+}  // namespace popgate

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// popgated: the command line of the daemon.
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "daemon/config.h"
+#include "daemon/config_options.h"
+#include "daemon/count/nutcracker_config.h"
+#include "daemon/daemon.h"
+#include "popgate/popgate.h"
+
+namespace {
+
+// Exit codes, as the manual states them.
+constexpr int kOk = 0;
+constexpr int kFailed = 1;     // the daemon could not start or had to stop
+constexpr int kBadConfig = 2;  // the configuration has faults; also CLI11's code class for a bad command line
+
+std::optional<popgate::Config> load(const std::string& file) {
+  popgate::ConfigOutcome outcome = popgate::load_config(file);
+  for (const popgate::ConfigFault& fault : outcome.faults) std::fprintf(stderr, "%s\n", fault.text().c_str());
+  if (!outcome.config) {
+    std::fprintf(stderr, "popgated: %s has %zu fault%s and is not used\n", file.c_str(), outcome.faults.size(),
+                 outcome.faults.size() == 1 ? "" : "s");
+  }
+  return std::move(outcome.config);
+}
+
+int check(const std::string& file) {
+  const auto config = load(file);
+  if (!config) return kBadConfig;
+  std::printf("%s: no faults; node %s, %zu rule%s\n", file.c_str(), config->node.c_str(), config->rules.all().size(),
+              config->rules.all().size() == 1 ? "" : "s");
+  return kOk;
+}
+
+int print_nutcracker(const std::string& file) {
+  const auto config = load(file);
+  if (!config) return kBadConfig;
+  if (!config->counters || !config->counters->proxy) {
+    std::fprintf(stderr, "popgated: %s: counters.proxy is not set, so there is no twemproxy to configure\n",
+                 file.c_str());
+    return kBadConfig;
+  }
+  std::fputs(popgate::nutcracker_yml(*config).c_str(), stdout);
+  return kOk;
+}
+
+int run(const std::string& file) {
+  auto config = load(file);
+  if (!config) return kBadConfig;
+  spdlog::set_default_logger(spdlog::stderr_color_mt("popgated"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  spdlog::set_level(spdlog::level::from_str(config->log_level));
+  auto daemon = popgate::Daemon::start(*std::move(config));
+  if (!daemon) {
+    spdlog::critical("cannot start: {}", daemon.error());
+    return kFailed;
+  }
+  (*daemon)->run();
+  return kOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"popgated: the daemon of one Popgate node. Runs in the foreground and logs to standard error."};
+  std::string run_file;
+  std::string check_file;
+  std::string nutcracker_file;
+  auto* what = app.add_option_group("what to do");
+  what->add_option("--config", run_file, "run with this configuration; SIGHUP reads it again, SIGTERM stops")
+      ->type_name("FILE");
+  what->add_option("--check-config", check_file, "read this configuration, print every fault, and exit")
+      ->type_name("FILE");
+  what->add_option("--print-nutcracker", nutcracker_file, "print twemproxy's configuration for this one, and exit")
+      ->type_name("FILE");
+  bool options = false;
+  bool version = false;
+  what->add_flag("--print-options", options, "print the table of all configuration options, and exit");
+  what->add_flag("--version", version, "print the version, and exit");
+  what->require_option(1);
+  app.footer("Exit status: 0 done or stopped by a signal; 1 could not start; 2 the configuration has faults.");
+  CLI11_PARSE(app, argc, argv);
+
+  if (version) return std::printf("popgated %s\n", popgate_version()) > 0 ? kOk : kFailed;
+  if (options) return std::fputs(popgate::options_reference().c_str(), stdout) >= 0 ? kOk : kFailed;
+  if (!check_file.empty()) return check(check_file);
+  if (!nutcracker_file.empty()) return print_nutcracker(nutcracker_file);
+  return run(run_file);
+}

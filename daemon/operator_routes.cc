@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/operator_routes.h"
+
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "daemon/admin_server.h"
+#include "daemon/operator_orders.h"
+#include "daemon/operator_views.h"
+#include "daemon/prometheus.h"
+
+namespace popgate {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kOk = 200;
+constexpr int kBadRequest = 400;
+constexpr int kNotReady = 503;
+
+// Bytes of clients (a reason, a header's value) need not be UTF-8: what is not is replaced, never thrown over.
+std::string text_of(const json& body) { return body.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+void answer(AdminReply& reply, const json& body) { reply.json(kOk, text_of(body)); }
+
+void refuse(AdminReply& reply, int status, const std::string& text) { reply.json(status, text_of({{"error", text}})); }
+
+void answer(AdminReply& reply, const Result<json>& result) {
+  if (!result) return refuse(reply, kBadRequest, result.error());
+  answer(reply, *result);
+}
+
+std::optional<std::string> first_of(const AdminRequest& request, std::string_view name) {
+  for (const auto& [key, value] : request.query) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+// The number in the query, or `standard`; empty when it is none or above `most`.
+std::optional<std::size_t> number_of(const AdminRequest& request, std::string_view name, std::size_t standard,
+                                     std::size_t most) {
+  const std::optional<std::string> text = first_of(request, name);
+  if (!text) return standard;
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size() || value > most) return std::nullopt;
+  return value;
+}
+
+void show_mitigations(const OperatorViews& views, const AdminRequest& request, AdminReply& reply) {
+  const auto limit = number_of(request, "limit", 1000, kMitigationsShownMax);
+  const auto offset = number_of(request, "offset", 0, SIZE_MAX);
+  if (!limit || *limit == 0) {
+    return refuse(reply, kBadRequest,
+                  "limit: found \"" + first_of(request, "limit").value_or("") + "\", allowed: 1 to " +
+                      std::to_string(kMitigationsShownMax));
+  }
+  if (!offset) {
+    return refuse(reply, kBadRequest,
+                  "offset: found \"" + first_of(request, "offset").value_or("") + "\", allowed: a whole number");
+  }
+  answer(reply, views.mitigations({.rule = first_of(request, "rule"),
+                                   .key = first_of(request, "key"),
+                                   .by = first_of(request, "by"),
+                                   .kind = first_of(request, "kind"),
+                                   .limit = *limit,
+                                   .offset = *offset}));
+}
+
+void explain(const OperatorViews& views, const AdminRequest& request, AdminReply& reply) {
+  KeyName name{.key = first_of(request, "key"), .rule = first_of(request, "rule"), .values = {}};
+  for (const auto& [key, value] : request.query) {
+    if (key == "value") name.values.push_back(value);
+  }
+  answer(reply, views.explain(name));
+}
+
+void show_readiness(const OperatorViews& views, AdminReply& reply) {
+  const std::vector<std::string> missing = views.not_ready();
+  if (missing.empty()) return answer(reply, json{{"ready", true}});
+  std::string text;
+  for (const std::string& what : missing) text += (text.empty() ? "" : "; ") + what;
+  refuse(reply, kNotReady, text);
+}
+
+// Hands the outcome of an order to its reply, now or later.
+OperatorOrders::AnswerFunction replier(AdminReply reply) {
+  const auto shared = std::make_shared<AdminReply>(std::move(reply));
+  return [shared](const json* said, const Refusal* refusal) {
+    if (said != nullptr) return answer(*shared, *said);
+    json body = {{"error", refusal->text}};
+    if (!refusal->faults.empty()) body["faults"] = refusal->faults;
+    shared->json(refusal->status, text_of(body));
+  };
+}
+
+using BodyOrder = void (OperatorOrders::*)(const json&, const OperatorOrders::AnswerFunction&);
+
+AdminHandler with_body(OperatorOrders& orders, BodyOrder order) {
+  return [&orders, order](const AdminRequest& request, AdminReply reply) {
+    const json body = json::parse(request.body, nullptr, false);
+    if (body.is_discarded()) return refuse(reply, kBadRequest, "body: found no JSON, allowed: a JSON object");
+    (orders.*order)(body, replier(std::move(reply)));
+  };
+}
+
+}  // namespace
+
+void add_operator_routes(AdminServer& server, const OperatorViews& views, OperatorOrders& orders,
+                         std::function<void(const MetricVisitor&)> visit) {
+  server.route("GET", "/status", [&](const AdminRequest&, AdminReply reply) { answer(reply, views.status()); });
+  server.route("GET", "/ready", [&](const AdminRequest&, AdminReply reply) { show_readiness(views, reply); });
+  server.route("GET", "/peers", [&](const AdminRequest&, AdminReply reply) { answer(reply, views.peers()); });
+  server.route("GET", "/rules", [&](const AdminRequest&, AdminReply reply) { answer(reply, views.rules()); });
+  server.route("GET", "/mitigations",
+               [&](const AdminRequest& request, AdminReply reply) { show_mitigations(views, request, reply); });
+  server.route("GET", "/explain",
+               [&](const AdminRequest& request, AdminReply reply) { explain(views, request, reply); });
+  server.route("GET", "/metrics", [visit = std::move(visit)](const AdminRequest&, AdminReply reply) {
+    PrometheusText text;
+    visit(text.visitor());
+    reply.plain(kOk, text.text());
+  });
+  server.route("POST", "/block", with_body(orders, &OperatorOrders::block));
+  server.route("POST", "/lift", with_body(orders, &OperatorOrders::lift));
+  server.route("POST", "/reload",
+               [&](const AdminRequest&, AdminReply reply) { orders.reload(replier(std::move(reply))); });
+  server.route("POST", "/ring-check",
+               [&](const AdminRequest&, AdminReply reply) { orders.ring_check(replier(std::move(reply))); });
+}
+
+}  // namespace popgate
