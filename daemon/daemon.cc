@@ -119,6 +119,7 @@ class PopDaemon final : public Daemon {
 };
 
 Status PopDaemon::open() {
+  ::signal(SIGPIPE, SIG_IGN);  // a peer, worker or operator that goes away is an error of the write, not our end
   for (const auto& [folder, mode] : {std::pair(config_.run_dir, 0755), std::pair(config_.state_dir, 0700)}) {
     if (Status made = make_folder(folder, static_cast<mode_t>(mode)); !made) return made;
   }

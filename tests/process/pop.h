@@ -74,8 +74,8 @@ struct PopOptions {
   int nodes = 3;
   int shards = 3;
   bool proxy = true;
-  std::string rules;  // the `rules:` part of every node's configuration
-  std::string more;   // further top-level lines
+  std::string rules{};  // the `rules:` part of every node's configuration
+  std::string more{};   // further top-level lines
 };
 
 class Pop {

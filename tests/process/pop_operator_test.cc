@@ -144,8 +144,9 @@ TEST_F(PopOperator, explain_says_who_decided_on_what_evidence) {
   EXPECT_EQ(told["entries"][0]["evidence"]["lo"], 21);
   const json by_key = pop_->node(0).get("/explain?key=" + told["key"].get<std::string>());
   EXPECT_EQ(by_key["rule"], "all");
-  EXPECT_EQ(by_key["slots"].size(), 1U);
-  EXPECT_EQ(by_key["slots"][0]["known"], 21);
+  std::uint64_t known = 0;  // over one slot, or two when its edge lies between the hits
+  for (const json& slot : by_key["slots"]) known += slot["known"].get<std::uint64_t>();
+  EXPECT_EQ(known, 21U);
 }
 
 TEST_F(PopOperator, blocked_client_stays_blocked_while_its_daemon_is_down_and_after) {
