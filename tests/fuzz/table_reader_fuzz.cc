@@ -39,7 +39,7 @@ void run(const std::uint8_t* data, std::size_t bytes) {
   for (std::size_t i = 0; i < 8 * kWordsPerBucket; ++i) look_up(reader, {i, image.word(i).load()});
 
   // Now a header of the input's: opened or refused, never followed out of the image.
-  std::memcpy(image.bytes().data(), data, bytes < kHeaderBytes ? bytes : kHeaderBytes);
+  for (std::size_t i = 0; i < kHeaderBytes && i < bytes; ++i) image.bytes()[i] = std::byte(data[i]);
   require(reader.open(image.bytes(), reason) == (*reason == '\0'));
   for (std::size_t i = 0; i < 8 * kWordsPerBucket; ++i) look_up(reader, {image.word(i).load(), image.word(i).load()});
 }

@@ -33,7 +33,9 @@ RC_GTEST_PROP(TableReaderProperty, any_bytes_behind_a_good_header_are_read_witho
 RC_GTEST_PROP(TableReaderProperty, any_header_is_opened_or_refused_with_a_reason, (std::vector<std::uint8_t> header)) {
   TableImage image(8, kNow);
   const std::size_t bytes = std::min<std::size_t>(header.size(), 16);
-  std::memcpy(image.bytes().data() + (16 - bytes), header.data(), bytes);
+  std::transform(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(bytes),
+                 image.bytes().begin() + static_cast<std::ptrdiff_t>(16 - bytes),
+                 [](std::uint8_t b) { return std::byte(b); });
   TableReader reader;
   const char* reason = "";
   const bool opened = reader.open(image.bytes(), reason);
