@@ -10,6 +10,8 @@
 namespace popgate {
 namespace {
 
+constexpr std::chrono::seconds kRetryAfterStep{1};  // popgate_verdict.retry_after_s is rounded up to it
+
 // A request that was sent, or a watched key that was seen blocked by a worker.
 struct Event {
   std::int64_t at_us;
@@ -49,8 +51,9 @@ class Judge {
     observed.node = planned.worker;
     observed.client = client_number(planned.logged.client);
     observed.matches = std::span<const Match>(matches.items).first(matches.count);
-    for (std::size_t i = 0; i < matches.count && result.rule != 0; ++i) {
-      if (matches.items[i].rule != result.rule) continue;
+    for (std::size_t i = 0; i < matches.count; ++i) {
+      if (result.rule == 0) oracle_.seen_passing(matches.items[i].key, observed.time, kRetryAfterStep);
+      if (result.rule == 0 || matches.items[i].rule != result.rule) continue;
       observed.enforced |= 1u << i;
       see(planned.worker, matches.items[i], event.at_us, result.retry_after_s);
     }

@@ -153,7 +153,9 @@ void Oracle::decided(const ObservedDecision& decision, const Rate* rate) {
   State* state = state_of(decision.key, decision.rule);
   if (state == nullptr) return;
   RuleReport& row = report_of(decision.rule);
-  const bool exceeded = state->exact.exceeded_since(decision.at - lag_, decision.at);
+  // What an earlier mitigation was for is no reason for another.
+  const PopInstant since = std::max(decision.at - lag_, std::min(state->mitigated_until, decision.at));
+  const bool exceeded = state->exact.exceeded_since(since, decision.at);
   if (decision.at >= state->mitigated_until) {
     ++row.mitigations;
     if (!exceeded) ++row.false_mitigations;
@@ -188,7 +190,15 @@ void Oracle::seen_enforced(unsigned node, const ObservedDecision& block) {
   State* state = state_of(block.key, block.rule);
   if (state == nullptr) return;
   if (block.at >= state->mitigated_until) decided(block, nullptr);
+  state->mitigated_until = std::max(state->mitigated_until, block.until);
   enforced(node, block.key, block.at);
+}
+
+void Oracle::seen_passing(const Key& key, PopInstant now, microseconds slack) {
+  const auto found = keys_.find(key);
+  if (found == keys_.end()) return;
+  PopInstant& until = found->second.mitigated_until;
+  if (until > now && until - now <= slack) until = now;
 }
 
 void Oracle::count_clients(const ObservedRequest& request, bool blocked) {

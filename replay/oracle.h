@@ -8,7 +8,9 @@
 // its own, for the other question: how far is all this from perfect?
 //
 //   crossing          a request passes and brings the exact count above the limit, where it was not above before
-//   true mitigation   decided at d, with the exact count above the limit at some instant of [d - lag, d]
+//   true mitigation   decided at d, with the exact count above the limit at some instant of [d - lag, d] after the end
+//   of
+//                     the mitigation before
 //   false mitigation  any other
 //   wrongly blocked   a request blocked only by false mitigations; under a throttle rule (mitigate 0): one that would
 //                     have kept the exact count within the limit
@@ -70,9 +72,11 @@ class Oracle {
   /// From `now` on, `node` enforces a mitigation of the key.
   void enforced(unsigned node, const Key& key, PopInstant now);
 
-  /// A block that was seen at `node`, by who cannot see decisions: counts as decided now unless a mitigation is in
-  /// force.
+  /// For who sees only verdicts. A block that was seen at `node`: counts as decided now unless a mitigation is in
+  /// force, which then lasts at least until the block's end.
   void seen_enforced(unsigned node, const ObservedDecision& block);
+  /// No block was seen: a mitigation that was to end within `slack` has ended (Retry-After is in whole seconds).
+  void seen_passing(const Key& key, PopInstant now, microseconds slack);
 
   /// Closes what is open and gives the figures. Once.
   [[nodiscard]] Report finish();

@@ -87,6 +87,16 @@ TEST(Oracle, decision_within_the_lag_after_the_crossing_is_true_and_later_it_is_
   }
 }
 
+TEST(Oracle, what_the_mitigation_before_was_for_does_not_make_another_one_true) {
+  Case one(three_in_ten());
+  for (const double t : {0.0, 1.0, 2.0, 3.0}) one.passes(t);  // above the limit in [3 s, 10 s)
+  one.decided(3.05, 10.02);
+  one.decided(10.05, 20);  // within the lag of 10 s, but the first mitigation lasted until 10.02 s
+  const Report report = one.oracle.finish();
+  EXPECT_EQ(report.rules[0].mitigations, 2u);
+  EXPECT_EQ(report.rules[0].false_mitigations, 1u);
+}
+
 TEST(Oracle, decision_of_a_second_node_on_a_mitigated_key_is_no_second_mitigation) {
   Case one(three_in_ten(), 2);
   for (const double t : {0.0, 1.0, 2.0, 3.0}) one.passes(t);
@@ -218,6 +228,32 @@ TEST(Oracle, ideal_limiter_goes_by_its_own_history) {
   EXPECT_EQ(report.blocked_but_ideal_passes, 1u);
   EXPECT_EQ(report.wrongly_blocked, 0u);
   EXPECT_DOUBLE_EQ(report.ideal_difference_share(), 3.0 / 7);
+}
+
+// Seen from outside: Retry-After says whole seconds, and a mitigation may be renewed after it was first seen.
+TEST(Oracle, block_that_is_seen_beyond_the_first_retry_after_is_the_same_mitigation_while_it_was_renewed) {
+  Case one(three_in_ten());
+  for (const double t : {0.0, 1.0, 2.0, 3.0}) one.passes(t);
+  one.oracle.seen_enforced(0, {key_of(1), 1, at(3.1), at(8.1)});
+  one.oracle.seen_enforced(0, {key_of(1), 1, at(7), at(16)});
+  one.oracle.seen_enforced(0, {key_of(1), 1, at(15), at(16)});
+  EXPECT_EQ(one.oracle.finish().rules[0].mitigations, 1u);
+}
+
+TEST(Oracle, mitigation_has_ended_when_a_request_passes_in_its_last_second) {
+  for (const bool seen : {true, false}) {
+    Case one(three_in_ten());
+    for (const double t : {0.0, 1.0, 2.0, 3.0}) one.passes(t);
+    one.oracle.seen_enforced(0, {key_of(1), 1, at(3.1), at(20)});
+    if (seen) one.oracle.seen_passing(key_of(1), at(19.1), seconds(1));
+    one.oracle.seen_passing(key_of(1), at(18.9), milliseconds(1));  // too early to mean the end: another rule's pass
+    for (const double t : {19.1, 19.2, 19.3, 19.4}) one.passes(t);
+    one.oracle.seen_enforced(0, {key_of(1), 1, at(19.5), at(40)});
+    const Report report = one.oracle.finish();
+    EXPECT_EQ(report.rules[0].mitigations, seen ? 2u : 1u);
+    EXPECT_EQ(report.rules[0].crossings, seen ? 2u : 1u);
+    EXPECT_EQ(report.rules[0].false_mitigations, 0u);
+  }
 }
 
 TEST(Oracle, clients_are_counted_once_and_node_by_node) {
