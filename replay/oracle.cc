@@ -101,9 +101,15 @@ bool Oracle::record_hits(const ObservedRequest& request, bool blocked) {
   return above;
 }
 
+// Under a false mitigation a request is wrongly blocked as long as it would have stayed within the limit had all that
+// was blocked before it passed. The one that would not turns the mitigation into the one that was due by then.
 bool Oracle::is_wrong_block(State& state, const Rule& rule, PopInstant now) {
   if (rule.mitigate.count() == 0) return state.exact.count(now) + rule.cost <= rule.limit;
-  return state.mitigation_false;
+  if (!state.unblocked) return false;
+  state.unblocked->add(now, rule.cost);
+  if (state.unblocked->count(now) <= rule.limit) return true;
+  state.unblocked.reset();
+  return false;
 }
 
 // A recorded hit that passed; true when it left the count above the limit.
@@ -159,10 +165,11 @@ void Oracle::decided(const ObservedDecision& decision, const Rate* rate) {
   if (decision.at >= state->mitigated_until) {
     ++row.mitigations;
     if (!exceeded) ++row.false_mitigations;
-    state->mitigation_false = !exceeded;
+    state->unblocked.reset();
+    if (!exceeded) state->unblocked = state->exact;
     remember(keys_of(decision.rule).mitigated, decision.key);
   } else if (exceeded) {
-    state->mitigation_false = false;
+    state->unblocked.reset();
   }
   state->mitigated_until = std::max(state->mitigated_until, decision.until);
   const std::uint64_t exact = state->exact.count(decision.at);

@@ -12,8 +12,9 @@
 //   of
 //                     the mitigation before
 //   false mitigation  any other
-//   wrongly blocked   a request blocked only by false mitigations; under a throttle rule (mitigate 0): one that would
-//                     have kept the exact count within the limit
+//   wrongly blocked   a request blocked only by false mitigations, and that would have stayed within the limit had what
+//                     they blocked before it passed; under a throttle rule (mitigate 0): one that would have kept the
+//                     exact count within the limit
 //   wrongly passed    a request that passed and left the exact count of a rule above its limit
 //   overshoot         what passed above the limit in one crossing, until mitigated or back at the limit
 //
@@ -27,6 +28,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -103,7 +105,7 @@ class Oracle {
     ExactCount exact;
     RuleNumber rule;
     PopInstant mitigated_until = PopInstant::min();
-    bool mitigation_false = false;
+    std::optional<ExactCount> unblocked;  // under a false mitigation: the count had it not been
     Crossing crossing;
   };
 

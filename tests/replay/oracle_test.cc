@@ -63,17 +63,21 @@ TEST(Oracle, overshoot_is_what_passes_above_the_limit_until_the_block) {
   EXPECT_EQ(report.crossings_not_enforced_everywhere, 0u);
 }
 
-TEST(Oracle, mitigation_at_exactly_the_limit_is_false_and_so_are_its_blocks) {
+TEST(Oracle, mitigation_at_exactly_the_limit_is_false_and_wrong_until_a_request_would_have_gone_over) {
   Case one(three_in_ten());
   for (const double t : {0.0, 1.0, 2.0}) one.passes(t);
   one.decided(2.1, 62.1);
-  one.is_blocked(3);
-  one.is_blocked(30);
+  one.is_blocked(12.5);  // alone in its window, had it passed
+  one.is_blocked(13);
+  one.is_blocked(14);
+  one.is_blocked(15);  // the fourth in ten seconds: due to be blocked, and with it what follows
+  one.is_blocked(40);
   const Report report = one.oracle.finish();
   EXPECT_EQ(report.rules[0].mitigations, 1u);
   EXPECT_EQ(report.rules[0].false_mitigations, 1u);
   EXPECT_EQ(report.rules[0].crossings, 0u);
-  EXPECT_EQ(report.wrongly_blocked, 2u);
+  EXPECT_EQ(report.blocked, 5u);
+  EXPECT_EQ(report.wrongly_blocked, 3u);
   EXPECT_EQ(report.rules[0].keys_over, 0u);
   EXPECT_EQ(report.rules[0].keys_mitigated, 1u);
 }
@@ -176,7 +180,7 @@ TEST(Oracle, throttle_is_wrong_where_the_request_would_have_stayed_within_the_li
 
 TEST(Oracle, request_blocked_by_a_true_and_a_false_mitigation_is_rightly_blocked) {
   Case one(
-      rules_of({client_rule("a", 1, 3, seconds(10), seconds(60)), client_rule("b", 2, 1, seconds(10), seconds(60))}));
+      rules_of({client_rule("a", 1, 9, seconds(10), seconds(60)), client_rule("b", 2, 1, seconds(10), seconds(60))}));
   const Match both[] = {{1, {1, 1}}, {2, {2, 2}}};
   for (const double t : {0.0, 1.0}) one.oracle.request({at(t), 0, 1, both, 0});  // over for b, not for a
   one.oracle.decided({{1, 1}, 1, at(1.01), at(61)}, nullptr);
