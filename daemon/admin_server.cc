@@ -117,9 +117,7 @@ AdminServer::AdminServer(event_base* base, UnixListener socket, const Limits& li
   connections_.watch(listener);
 }
 
-AdminServer::~AdminServer() {
-  exchanges_.clear();  // replies hold them weakly, and now find nobody
-}
+AdminServer::~AdminServer() = default;
 
 void AdminServer::route(std::string method, std::string path, AdminHandler handler) {
   router_.route(std::move(method), std::move(path), std::move(handler));

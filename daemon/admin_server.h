@@ -82,7 +82,9 @@ class AdminServer {
   std::chrono::milliseconds client_timeout_;
   AdminConnections connections_;
   AdminRouter router_;
-  std::set<std::shared_ptr<Exchange>> exchanges_;  // waiting for their answer; one a connection at most
+  // Waiting for their answer, one a connection at most. Replies hold them weakly; behind router_, so that a reply that
+  // goes with a handler finds nobody.
+  std::set<std::shared_ptr<Exchange>> exchanges_;
   Figures figures_;
   std::unique_ptr<evhttp, HttpDeleter> http_;  // last: frees connections and listener before what they use
 };

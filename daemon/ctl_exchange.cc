@@ -27,6 +27,9 @@ std::string advice(int error) {
     case EACCES:
     case EPERM:
       return "only root and the user that popgated runs as may use it: try sudo";
+    case EPIPE:
+    case ECONNRESET:
+      return "it closed the connection before it answered: look at its log";
     default:
       return std::strerror(error);
   }
@@ -55,7 +58,6 @@ class Exchange {
     for (std::size_t sent = 0; sent < bytes.size();) {
       const ssize_t count = ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
       if (count < 0 && errno == EINTR) continue;
-      if (count < 0 && errno == EPIPE) return {};  // it has answered already, and closed: the answer says why
       if (count < 0) return system_error();
       sent += static_cast<std::size_t>(count);
     }
@@ -86,7 +88,7 @@ class Exchange {
       count = recv(socket_.get(), buffer, sizeof buffer, 0);
     } while (count < 0 && errno == EINTR);
     if (count < 0) return system_error();
-    if (count == 0) return failed("it closed the connection in the middle of its answer; look at its log");
+    if (count == 0) return failed("it closed the connection in the middle of its answer: look at its log");
     received_.append(buffer, static_cast<std::size_t>(count));
     return {};
   }
@@ -94,7 +96,8 @@ class Exchange {
   [[nodiscard]] Error failed(const std::string& text) const { return Error{"popgated at " + path_ + ": " + text}; }
   [[nodiscard]] Error system_error() const {
     if (errno != EAGAIN && errno != EINPROGRESS) return failed(advice(errno));
-    return failed("no answer within " + duration_text(timeout_) + ": it is busy or hangs; look at its log and its CPU");
+    return failed("no answer within " + duration_text(timeout_) +
+                  ": it is busy or hangs: look at its log and its processor time");
   }
 
   const std::string& path_;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -155,6 +156,18 @@ TEST_F(AdminServerTest, body_beyond_what_is_read_is_413_too) {
   EXPECT_EQ(status_of(ask(post("/later", std::string(3 * kAdminBodyBytesRead, 'b')))), 413);
   EXPECT_FALSE(later_.has_value());
   EXPECT_EQ(status_of(ask(get("/hello"))), 200);
+}
+
+TEST_F(AdminServerTest, client_that_asks_first_whether_its_body_is_welcome_is_told_to_go_on) {
+  open();
+  AdminClient client(loop_, path_);
+  ASSERT_TRUE(client.send("POST /later HTTP/1.1\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n"));
+  EXPECT_EQ(status_of(client.reply()), 100);
+  ASSERT_TRUE(client.send("body"));
+  ASSERT_TRUE(turn_until(loop_, [&] { return later_.has_value(); }));
+  EXPECT_EQ(body_, "body");
+  later_->json(200, "{}");
+  EXPECT_EQ(status_of(client.reply()), 200);
 }
 
 TEST_F(AdminServerTest, headers_beyond_the_bound_are_refused) {
@@ -342,6 +355,23 @@ TEST_F(AdminServerTest, connections_that_never_ask_count_against_the_bound_too) 
       loop_, [&] { return third.take(1) > 0; }, 2 * kAdminAcceptPause));
   silent.leave();
   EXPECT_EQ(status_of(third.reply()), 200);
+}
+
+TEST_F(AdminServerTest, process_without_descriptors_serves_later_and_does_not_spin) {
+  open();
+  AdminClient client(loop_, path_);
+  ASSERT_TRUE(client.send(get("/hello")));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const FileDescriptor first_free(dup(0));
+  const rlimit none{static_cast<rlim_t>(first_free.get()) + 1, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  int turns = 0;
+  EXPECT_FALSE(turn_until(
+      loop_, [&] { return ++turns, client.take(1) > 0; }, 2 * kAdminAcceptPause));
+  EXPECT_LT(turns, 2000);  // a turn each 2 ms for the test's own timer
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(status_of(client.reply()), 200);
 }
 
 TEST_F(AdminServerTest, second_server_on_a_live_path_is_refused_and_the_first_goes_on) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <filesystem>
@@ -240,6 +241,16 @@ TEST_F(PopgatectlTest, daemon_that_does_not_answer_is_status_3) {
   const Ended ended = run({"--timeout", "200ms", "status"});
   EXPECT_EQ(ended.status, 3);
   EXPECT_THAT(ended.output, HasSubstr("no answer within 200ms"));
+}
+
+TEST_F(PopgatectlTest, daemon_that_hangs_up_is_status_3) {
+  const auto listener = UnixListener::listen(path_, {"test", SOCK_STREAM});
+  ASSERT_TRUE(listener.ok()) << listener.error();
+  Timer hang_up(loop_, [&] { const FileDescriptor client(accept(listener->descriptor(), nullptr, nullptr)); });
+  hang_up.start_every(std::chrono::milliseconds(2));
+  const Ended ended = run({"status"});
+  EXPECT_EQ(ended.status, 3);
+  EXPECT_THAT(ended.output, HasSubstr("closed the connection"));
 }
 
 TEST_F(PopgatectlTest, answer_that_is_no_json_is_status_3) {
