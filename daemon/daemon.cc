@@ -27,8 +27,8 @@
 #include "daemon/peers/mesh.h"
 #include "daemon/publish/publisher.h"
 #include "daemon/publish/rules_file.h"
-#include "daemon/restart_needs.h"
 #include "daemon/rule_numbers.h"
+#include "daemon/rules_reload.h"
 
 namespace popgate {
 namespace {
@@ -77,9 +77,9 @@ class PopDaemon final : public Daemon {
   [[nodiscard]] Result<SharedRules> numbered(const RuleSet& rules);
   [[nodiscard]] bool is_mitigated(RuleId rule) const;
   void apply_rules(SharedRules rules);
-  OperatorOrders::Reloaded reload();
-  [[nodiscard]] static OperatorOrders::Reloaded refused(OperatorOrders::Reloaded reloaded,
-                                                        const std::string& fault = "");
+  [[nodiscard]] Status apply_config(const Config& wanted, const SharedRules& rules,
+                                    const std::vector<std::byte>& block);
+  [[nodiscard]] std::string rules_path() const { return config_.run_dir + "/rules"; }
 
   void flush();
   void beat();
@@ -105,6 +105,7 @@ class PopDaemon final : public Daemon {
   MemcachedStore* memcached_ = nullptr;  // store_, when it is one
   std::optional<Mitigations> mitigations_;
   std::unique_ptr<Mesh> mesh_;
+  std::optional<RulesReload> reload_;
   std::optional<OperatorViews> views_;
   std::optional<OperatorOrders> orders_;
   std::unique_ptr<AdminServer> admin_;
@@ -119,7 +120,6 @@ class PopDaemon final : public Daemon {
 };
 
 Status PopDaemon::open() {
-  ::signal(SIGPIPE, SIG_IGN);  // a peer, worker or operator that goes away is an error of the write, not our end
   for (const auto& [folder, mode] : {std::pair(config_.run_dir, 0755), std::pair(config_.state_dir, 0700)}) {
     if (Status made = make_folder(folder, static_cast<mode_t>(mode)); !made) return made;
   }
@@ -217,7 +217,7 @@ Status PopDaemon::open_publish() {
   if (!publisher) return Error{publisher.error()};
   publisher_ = *std::move(publisher);
   Result<RulesFile> file =
-      RulesFile::write(config_.run_dir + "/rules", compile_rules(*rules_, config_.secret, config_.trusted_proxies));
+      RulesFile::write(rules_path(), compile_rules(*rules_, config_.secret, config_.trusted_proxies));
   if (!file) return Error{file.error()};
   rules_file_.emplace(*std::move(file));
   take_over();
@@ -266,7 +266,13 @@ Status PopDaemon::open_admin() {
   admin_ = *std::move(server);
   views_.emplace(Stages{config_, rules_, *ledger_, *workers_, *store_, *mitigations_, mesh_.get(), *publisher_},
                  started_at_);
-  orders_.emplace(OperatorOrders::Setup{*views_, *mitigations_, memcached_, [this] { return reload(); }});
+  reload_.emplace(
+      loop_, config_,
+      RulesReload::Steps{
+          .number = [this](const RuleSet& rules) { return numbered(rules); },
+          .apply = [this](const Config& wanted, const SharedRules& rules,
+                          const std::vector<std::byte>& block) { return apply_config(wanted, rules, block); }});
+  orders_.emplace(OperatorOrders::Setup{*views_, *mitigations_, memcached_, *reload_});
   add_operator_routes(*admin_, *views_, *orders_, [this](const MetricVisitor& visitor) { visit(visitor); });
   return {};
 }
@@ -339,7 +345,8 @@ void PopDaemon::start_timers() {
   for (const int number : {SIGTERM, SIGINT}) {
     signals_.push_back(std::make_unique<Signal>(loop_, number, [this] { stop(); }));
   }
-  signals_.push_back(std::make_unique<Signal>(loop_, SIGHUP, [this] { (void)reload(); }));
+  signals_.push_back(
+      std::make_unique<Signal>(loop_, SIGHUP, [this] { reload_->begin([](const RulesReload::Outcome&) {}); }));
 }
 
 void PopDaemon::beat() {
@@ -360,40 +367,20 @@ void PopDaemon::apply_rules(SharedRules rules) {
   if (mesh_) mesh_->use_rules_revision(rules_->revision());
 }
 
-OperatorOrders::Reloaded PopDaemon::refused(OperatorOrders::Reloaded reloaded, const std::string& fault) {
-  if (!fault.empty()) reloaded.faults.push_back(fault);
-  for (const std::string& text : reloaded.faults) spdlog::error("{}", text);
-  spdlog::error("the configuration is not used, and nothing has changed");
-  return reloaded;
-}
-
-OperatorOrders::Reloaded PopDaemon::reload() {
-  OperatorOrders::Reloaded reloaded;
-  ConfigOutcome outcome = load_config(config_.file);
-  for (const ConfigFault& fault : outcome.faults) reloaded.faults.push_back(fault.text());
-  if (!outcome.config) return refused(std::move(reloaded));
-  Config& wanted = *outcome.config;
-  Result<SharedRules> rules = numbered(wanted.rules);
-  if (!rules) return refused(std::move(reloaded), rules.error());
-  Result<RulesFile> file =
-      RulesFile::write(config_.run_dir + "/rules", compile_rules(**rules, config_.secret, wanted.trusted_proxies));
-  if (!file) return refused(std::move(reloaded), file.error());
-
-  // From here on nothing can be refused. Workers get the new rules last: by then the daemon knows their numbers.
-  reloaded.needs_restart = needs_restart(config_, wanted);
-  config_.trusted_proxies = std::move(wanted.trusted_proxies);
+// The last step of a reload, and the only one that changes anything. Workers get the new rules last: by then the daemon
+// knows their numbers.
+Status PopDaemon::apply_config(const Config& wanted, const SharedRules& rules, const std::vector<std::byte>& block) {
+  Result<RulesFile> file = RulesFile::write(rules_path(), block);
+  if (!file) return Error{file.error()};
+  config_.trusted_proxies = wanted.trusted_proxies;
   config_.log_level = wanted.log_level;
   spdlog::set_level(spdlog::level::from_str(config_.log_level));
-  apply_rules(*std::move(rules));
+  apply_rules(rules);
   rules_file_.emplace(*std::move(file));
   if (Status offered = workers_->offer_rules(rules_file_->read_only_descriptor(), rules_file_->bytes()); !offered) {
     spdlog::error("workers keep the old rules: {}", offered.error());
   }
-  reloaded.rules = rules_->all().size();
-  reloaded.revision = rules_->revision();
-  spdlog::info("reloaded {}: {} rules", config_.file, reloaded.rules);
-  for (const std::string& name : reloaded.needs_restart) spdlog::warn("{} changed and counts after a restart", name);
-  return reloaded;
+  return {};
 }
 
 // --- The end

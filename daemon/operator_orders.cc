@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/count/memcached_store.h"
+#include "daemon/rules_reload.h"
 
 namespace popgate {
 namespace {
@@ -117,18 +118,18 @@ void OperatorOrders::lift(const json& body, const AnswerFunction& answer) {
   answer(&said, nullptr);
 }
 
-void OperatorOrders::reload(const AnswerFunction& answer) {
-  Reloaded reloaded = setup_.reload();
-  if (!reloaded.faults.empty()) {
-    const Refusal refused{.status = kBadRequest,
-                          .text = "the configuration is not used, and nothing has changed",
-                          .faults = std::move(reloaded.faults)};
-    answer(nullptr, &refused);
-    return;
-  }
-  const json said = {
-      {"rules", reloaded.rules}, {"revision", hash_text(reloaded.revision)}, {"needs_restart", reloaded.needs_restart}};
-  answer(&said, nullptr);
+void OperatorOrders::reload(AnswerFunction answer) {
+  setup_.reload.begin([answer = std::move(answer)](const RulesReload::Outcome& outcome) {
+    if (!outcome.faults.empty()) {
+      const Refusal refusal{.status = kBadRequest,
+                            .text = "the configuration is not used, and nothing has changed",
+                            .faults = outcome.faults};
+      return answer(nullptr, &refusal);
+    }
+    const json said = {
+        {"rules", outcome.rules}, {"revision", hash_text(outcome.revision)}, {"needs_restart", outcome.needs_restart}};
+    answer(&said, nullptr);
+  });
 }
 
 void OperatorOrders::ring_check(AnswerFunction answer) {

@@ -17,6 +17,7 @@ namespace popgate {
 
 class MemcachedStore;
 class RingCheck;
+class RulesReload;
 
 /// A refusal with the HTTP status that fits it.
 struct Refusal {
@@ -27,18 +28,11 @@ struct Refusal {
 
 class OperatorOrders {
  public:
-  /// What a reload did.
-  struct Reloaded {
-    std::size_t rules = 0;
-    std::uint64_t revision = 0;
-    std::vector<std::string> needs_restart;
-    std::vector<std::string> faults;  // not empty: nothing has changed
-  };
   struct Setup {
     const OperatorViews& views;
     Mitigations& mitigations;
     MemcachedStore* memcached;  // null: counters live in the daemon
-    std::function<Reloaded()> reload;
+    RulesReload& reload;
   };
   /// Exactly one of both is set.
   using AnswerFunction = std::function<void(const nlohmann::json* answer, const Refusal* refusal)>;
@@ -48,7 +42,8 @@ class OperatorOrders {
 
   void block(const nlohmann::json& body, const AnswerFunction& answer);
   void lift(const nlohmann::json& body, const AnswerFunction& answer);
-  void reload(const AnswerFunction& answer);
+  /// Answers later, when the file has been read.
+  void reload(AnswerFunction answer);
   /// Answers later, when every probe came back or timed out.
   void ring_check(AnswerFunction answer);
 

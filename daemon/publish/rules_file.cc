@@ -30,35 +30,22 @@ Status write_all(int descriptor, std::span<const std::byte> block, const std::st
 Result<RulesFile> RulesFile::write(const std::string& path, std::span<const std::byte> block) {
   const std::string unfinished = path + ".new";
   ::unlink(unfinished.c_str());  // left by a daemon that was killed while it wrote
-  const int writable = ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (writable < 0) return failure(unfinished, "cannot create the file");
-  const Status written = write_all(writable, block, unfinished);
-  ::close(writable);
-  if (!written) {
-    ::unlink(unfinished.c_str());
-    return Error{written.error()};
+  {
+    const FileDescriptor writable(
+        ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!writable.is_open()) return failure(unfinished, "cannot create the file");
+    if (const Status written = write_all(writable.get(), block, unfinished); !written) {
+      ::unlink(unfinished.c_str());
+      return Error{written.error()};
+    }
   }
-  const int readable = ::open(unfinished.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (readable < 0 || ::rename(unfinished.c_str(), path.c_str()) != 0) {
+  FileDescriptor readable(::open(unfinished.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!readable.is_open() || ::rename(unfinished.c_str(), path.c_str()) != 0) {
     const Error error = failure(path, "cannot publish the compiled rules");
-    if (readable >= 0) ::close(readable);
     ::unlink(unfinished.c_str());
     return error;
   }
-  return RulesFile(readable, block.size());
-}
-
-RulesFile::RulesFile(RulesFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), bytes_(other.bytes_) {}
-
-RulesFile& RulesFile::operator=(RulesFile&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-RulesFile::~RulesFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  return RulesFile(std::move(readable), block.size());
 }
 
 }  // namespace popgate

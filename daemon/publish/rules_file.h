@@ -13,8 +13,10 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "daemon/result.h"
+#include "libclient/file_descriptor.h"
 
 namespace popgate {
 
@@ -24,17 +26,13 @@ class RulesFile {
   /// Writes `block` to `path`. An error names the path and the reason; what stood at `path` before then still stands.
   [[nodiscard]] static Result<RulesFile> write(const std::string& path, std::span<const std::byte> block);
 
-  RulesFile(RulesFile&& other) noexcept;
-  RulesFile& operator=(RulesFile&& other) noexcept;
-  ~RulesFile();
-
-  [[nodiscard]] int read_only_descriptor() const { return descriptor_; }
+  [[nodiscard]] int read_only_descriptor() const { return descriptor_.get(); }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
-  RulesFile(int descriptor, std::size_t bytes) : descriptor_(descriptor), bytes_(bytes) {}
+  RulesFile(FileDescriptor descriptor, std::size_t bytes) : descriptor_(std::move(descriptor)), bytes_(bytes) {}
 
-  int descriptor_;
+  FileDescriptor descriptor_;
   std::size_t bytes_;
 };
 
