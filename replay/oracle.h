@@ -8,9 +8,8 @@
 // its own, for the other question: how far is all this from perfect?
 //
 //   crossing          a request passes and brings the exact count above the limit, where it was not above before
-//   true mitigation   decided at d, with the exact count above the limit at some instant of [d - lag, d] after the end
-//   of
-//                     the mitigation before
+//   true mitigation   decided at d, and the exact count was above the limit at some instant of [d - lag, d] (and after
+//                     the end of the key's mitigation before)
 //   false mitigation  any other
 //   wrongly blocked   a request blocked only by false mitigations, and that would have stayed within the limit had what
 //                     they blocked before it passed; under a throttle rule (mitigate 0): one that would have kept the
@@ -22,9 +21,9 @@
 //
 // Threads: one thread.
 // Invariants: 1. Times never go back from call to call.
-// Limits: one state for each key with a hit in its window, a mitigation in force, or an open crossing; kClientsMax
-// clients
-//         and keys are told apart, further ones are not counted as distinct.
+// Limits: one state for each key with a hit in its window or a mitigation in force, and 16 bytes for each key ever
+// seen.
+//         kClientsMax clients, and keys of each rule, are told apart; further ones are not counted as distinct.
 #pragma once
 
 #include <memory>
