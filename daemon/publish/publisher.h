@@ -92,7 +92,7 @@ class Publisher {
   std::unique_ptr<TableWriter> table_;
   std::unique_ptr<RecordFile> records_;  // null: state_dir cannot be used
   bool reconciled_ = false;
-  std::vector<Key> early_keys_;  // published before reconcile
+  std::vector<Key> early_keys_;  // published before reconcile: while records are restored, so bounded like them
   std::uint64_t unrecorded_ = 0;
   LogLimiter record_log_;
   LogLimiter refusal_log_;

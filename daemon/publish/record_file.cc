@@ -142,11 +142,21 @@ void RecordFile::load_place(ConstRecordBytes bytes, const std::function<void(Mit
     if (clear(place)) free_.push_back(place);
     return;
   }
-  const bool same_clock = record->boot == boot_;
-  hold(place, id, mitigation.until, same_clock ? entry_hash(mitigation) : 0);
   ++load.records;
-  if (!same_clock) ++load.rebooted;
+  if (record->boot == boot_) {
+    hold(place, id, mitigation.until, entry_hash(mitigation));
+  } else {
+    ++load.rebooted;
+    hold(place, id, mitigation.until, convert(place, mitigation) ? entry_hash(mitigation) : 0);
+  }
   give(std::move(mitigation));
+}
+
+// Once a boot: what the wall clock does from now on no longer moves the end.
+bool RecordFile::convert(Place place, const Mitigation& mitigation) {
+  std::array<std::byte, kRecordBytes> bytes;
+  encode_record({mitigation, boot_}, bytes);
+  return write_at(place, bytes).ok();
 }
 
 Status RecordFile::put(const Mitigation& mitigation) {

@@ -102,6 +102,7 @@ class RecordFile {
   [[nodiscard]] Status promise_counter(const Mitigation& mitigation);
   [[nodiscard]] Status write_at(Place place, ConstRecordBytes bytes);
   [[nodiscard]] bool clear(Place place);
+  [[nodiscard]] bool convert(Place place, const Mitigation& mitigation);
   void load_place(ConstRecordBytes bytes, const std::function<void(Mitigation)>& give, HostInstant now, PopInstant wall,
                   Load& load);
   void hold(Place place, const EntryId& id, HostInstant until, std::uint64_t hash);

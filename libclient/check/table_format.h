@@ -58,12 +58,12 @@ inline constexpr std::uint32_t kTableBucketsMax = 1U << 24;          // 1 GiB
 static_assert(kBucketBytes == 64);
 
 struct TableHeader {
-  std::uint64_t magic;                                 // writer, once, before the file gets its name
-  std::uint32_t version;                               // writer, once
-  std::uint32_t bucket_count;                          // writer, once: a power of two
-  std::uint8_t boot_id[16];                            // writer, once: whose CLOCK_BOOTTIME the table counts in
-  alignas(64) std::atomic<std::int64_t> heartbeat_us;  // writer, release; readers, relaxed: HostInstant
-  std::atomic<std::uint64_t> incarnation;              // writer; for people: which daemon writes now
+  std::uint64_t magic;                     // writer, once, before the file gets its name
+  std::uint32_t version;                   // writer, once
+  std::uint32_t bucket_count;              // writer, once: a power of two
+  std::uint8_t boot_id[16];                // writer, once: whose CLOCK_BOOTTIME the table counts in
+  std::atomic<std::int64_t> heartbeat_us;  // writer, release; readers, relaxed: HostInstant
+  std::atomic<std::uint64_t> incarnation;  // writer; for people: which daemon writes now
 };
 static_assert(sizeof(TableHeader) <= kTableHeaderBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

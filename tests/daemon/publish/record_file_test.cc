@@ -189,6 +189,21 @@ TEST_F(RecordFileTest, records_that_ended_long_ago_are_not_given) {
   EXPECT_EQ(load_.records, 0U);
 }
 
+TEST_F(RecordFileTest, record_of_another_boot_is_converted_once) {
+  open();
+  Record record{mitigation(1, hours(1)), BootId{9, 9, 9}};
+  record.mitigation.until = now_ - hours(3);  // of the other boot's clock
+  std::string bytes(kRecordBytes, '\0');
+  encode_record(record, std::as_writable_bytes(std::span(bytes)).first<kRecordBytes>());
+  overwrite(kRecordHeaderBytes, bytes);
+  open();
+  EXPECT_EQ(load_.rebooted, 1U);
+  EXPECT_EQ(loaded_[1].until, now_ + hours(1));
+  open();
+  EXPECT_EQ(load_.rebooted, 0U) << "the wall clock has no more say";
+  EXPECT_EQ(loaded_[1].until, now_ + hours(1));
+}
+
 TEST_F(RecordFileTest, keys_are_listed_once_whatever_they_have) {
   open();
   ASSERT_TRUE(file_->put(mitigation(1)));
