@@ -5,6 +5,7 @@
 
 #include "daemon/config.h"
 #include "daemon/duration.h"
+#include "libclient/check/table_format.h"
 #include "libclient/match/rules_format.h"
 #include "libclient/record/hit_ring_format.h"
 
@@ -14,7 +15,7 @@ namespace {
 constexpr std::int64_t kMillisecond = 1000;
 constexpr std::int64_t kSecond = 1000 * kMillisecond;
 constexpr std::int64_t kDay = 86400 * kSecond;
-constexpr std::int64_t kTableEntriesMax = 1 << 26;  // 1 GiB
+constexpr auto kEntriesMax = static_cast<std::int64_t>(kTableEntriesMax);  // a table of 1 GiB
 constexpr std::int64_t kKeysMax = 1 << 24;
 constexpr std::int64_t kWorkersMax = 4096;
 constexpr std::int64_t kLimitMax = 1'000'000'000'000;
@@ -34,7 +35,7 @@ constexpr Option kOptions[] = {
     {"log_level", kChoice, "info", "", 0, 0, "trace, debug, info, warning, error, critical, off", "The least that is logged."},
     {"flush_interval", kDuration, "50ms", "time", 5 * kMillisecond, kSecond, "", "How long hits are added up before they are sent to the counters."},
     {"clock_tolerance", kDuration, "20ms", "time", 5 * kMillisecond, 10 * kSecond, "", "The largest difference between two nodes' clocks that counting allows for; a node beyond it stops counting and warns."},
-    {"table_entries", kInteger, "262144", "entries", 1024, kTableEntriesMax, "a power of two", "Room in the mitigation table, 16 bytes an entry; beyond it new mitigations are refused and counted."},
+    {"table_entries", kInteger, "262144", "entries", 1024, kEntriesMax, "a power of two", "Room in the mitigation table, 32 bytes an entry; beyond it new mitigations are refused and counted."},
     {"keys_max", kInteger, "262144", "keys", 1024, kKeysMax, "", "Keys whose windows the daemon holds; beyond it the coldest make room."},
     {"workers_max", kInteger, "256", "workers", 1, kWorkersMax, "", "Workers attached at once; beyond it further ones are refused."},
     {"hash_secret_file", kPath, "", "", 0, 0, "", "A file of mode 0600 with 32 hexadecimal digits, the same on all nodes; required with `counters` or `mesh`. Without it the daemon makes `state_dir/hash.secret` at its first start. A relative path starts at this file's folder."},

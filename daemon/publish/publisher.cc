@@ -16,7 +16,8 @@ Result<std::unique_ptr<Publisher>> Publisher::open(const PublisherOptions& optio
     notes.emplace_back("no state_dir: mitigations are not recorded and end when the daemon restarts");
   } else {
     // What the set of mitigations may hold, and as much again for what it drops before its end.
-    const std::size_t records_max = 2 * (options.table_entries + 2 * kOperatorEntriesMax);
+    const std::size_t records_max = 2 * (std::size_t{options.table_entries} + 2 * kOperatorEntriesMax);
+    static_assert(2 * (kTableEntriesMax + 2 * kOperatorEntriesMax) <= kRecordPlacesMax);
     auto opened =
         RecordFile::open({options.state_dir + "/mitigations.records", records_max, node_id(options.node)}, notes);
     if (opened) {

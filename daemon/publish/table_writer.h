@@ -37,7 +37,6 @@ static_assert(kSweepIntervalMax * (std::int64_t{kTableBucketsMax} * kEntriesPerB
 
 /// Places for twice the entries.
 [[nodiscard]] std::uint32_t bucket_count_for(std::size_t entries);
-inline constexpr std::size_t kTableEntriesMax = std::size_t{kTableBucketsMax} * kEntriesPerBucket / 2;
 
 class TableWriter {
  public:

@@ -55,6 +55,8 @@ inline constexpr std::size_t kBucketBytes = kWordsPerBucket * sizeof(std::uint64
 inline constexpr std::size_t kProbeBucketsMax = 8;
 inline constexpr std::uint32_t kTableBucketsMin = kProbeBucketsMax;  // a look-up never comes round to where it began
 inline constexpr std::uint32_t kTableBucketsMax = 1U << 24;          // 1 GiB
+/// The writer makes twice as many places as it takes entries: half full, a neighbourhood hardly ever is.
+inline constexpr std::size_t kTableEntriesMax = std::size_t{kTableBucketsMax} * kEntriesPerBucket / 2;
 static_assert(kBucketBytes == 64);
 
 struct TableHeader {
