@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "daemon/admin_server.h"
+#include "daemon/clock_guard.h"
 #include "daemon/collect/collector.h"
 #include "daemon/collect/workers.h"
 #include "daemon/count/memcached_store.h"
@@ -83,6 +84,7 @@ class PopDaemon final : public Daemon {
 
   void flush();
   void beat();
+  void look_at_clocks();
   void judge(const SlotTotals& totals, PopInstant now);
   void pass_on(const Mitigation& mitigation, const Origin& origin);
   void stop();
@@ -110,6 +112,7 @@ class PopDaemon final : public Daemon {
   std::optional<OperatorOrders> orders_;
   std::unique_ptr<AdminServer> admin_;
 
+  ClockGuard clock_guard_{config_.clock_tolerance};
   std::vector<HitSum> sums_;
   std::optional<Timer> flush_timer_;
   std::optional<Timer> beat_timer_;
@@ -264,8 +267,9 @@ Status PopDaemon::open_admin() {
   Result<std::unique_ptr<AdminServer>> server = AdminServer::open(loop_.base(), config_.admin_socket);
   if (!server) return Error{server.error()};
   admin_ = *std::move(server);
-  views_.emplace(Stages{config_, rules_, *ledger_, *workers_, *store_, *mitigations_, mesh_.get(), *publisher_},
-                 started_at_);
+  views_.emplace(
+      Stages{config_, rules_, *ledger_, *workers_, *store_, *mitigations_, mesh_.get(), *publisher_, clock_guard_},
+      started_at_);
   reload_.emplace(
       loop_, config_,
       RulesReload::Steps{
@@ -284,6 +288,13 @@ void PopDaemon::visit(const MetricVisitor& visitor) const {
   mitigations_->visit(visitor);
   if (mesh_) mesh_->visit(visitor);
   publisher_->visit(visitor);
+  visitor({.name = "popgate_clock_off",
+           .unit = "",
+           .meaning = "1 while this node's clock is off and it therefore counts nothing into shared counters.",
+           .value = clock_guard_.is_off() ? 1.0 : 0.0,
+           .rises = false,
+           .label_name = {},
+           .label_value = {}});
 }
 
 Result<SharedRules> PopDaemon::numbered(const RuleSet& rules) {
@@ -299,8 +310,7 @@ bool PopDaemon::is_mitigated(RuleId rule) const {
   return found;
 }
 
-// --- The path, arrow by arrow
-// -----------------------------------------------------------------------------------------
+// ---- The path, arrow by arrow ----
 
 // collect -> count
 void PopDaemon::flush() {
@@ -334,8 +344,7 @@ void PopDaemon::pass_on(const Mitigation& mitigation, const Origin& origin) {
   }
 }
 
-// --- What runs again and again
-// ----------------------------------------------------------------------------------------
+// ---- What runs again and again ----
 
 void PopDaemon::start_timers() {
   flush_timer_.emplace(loop_, [this] { flush(); });
@@ -351,12 +360,32 @@ void PopDaemon::start_timers() {
 
 void PopDaemon::beat() {
   const HostInstant now = HostClock::now();
+  if (mesh_) look_at_clocks();
   publisher_->heartbeat(now);
   mitigations_->expire(now);
   publisher_->sweep(now);
 }
 
 // --- Rules
+// A node whose clock is off must not count into the shared slots.
+void PopDaemon::look_at_clocks() {
+  std::vector<ClockGuard::PeerClock> clocks;
+  for (const PeerStatus& peer : mesh_->status().peers) {
+    if (peer.up_to_date && peer.skew && peer.rtt) clocks.push_back({.skew = *peer.skew, .round_trip = *peer.rtt});
+  }
+  const bool was_off = clock_guard_.is_off();
+  if (clock_guard_.look(clocks) == was_off) return;
+  store_->hold_increments(!was_off);
+  if (was_off) {
+    spdlog::warn("this node's clock agrees with the PoP again: counting goes on");
+  } else {
+    spdlog::error(
+        "this node's clock is {} ms ahead of the PoP's, beyond clock_tolerance: it counts nothing into the "
+        "shared counters and judges its own hits alone until the clock is right",
+        clock_guard_.ahead().count() / 1000);
+  }
+}
+
 // ------------------------------------------------------------------------------------------------------------
 
 void PopDaemon::apply_rules(SharedRules rules) {
@@ -383,8 +412,7 @@ Status PopDaemon::apply_config(const Config& wanted, const SharedRules& rules, c
   return {};
 }
 
-// --- The end
-// ----------------------------------------------------------------------------------------------------------
+// ---- The end ----
 
 // What workers recorded until now is counted first; then peers are told; the loop ends when replies are in.
 void PopDaemon::stop() {

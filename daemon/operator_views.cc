@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "daemon/clock_guard.h"
 #include "daemon/mitigate/judge_totals.h"
 #include "daemon/peers/mesh.h"
 #include "daemon/publish/publisher.h"
@@ -118,6 +119,7 @@ std::vector<std::string> OperatorViews::not_ready() const {
   for (const ShardStatus& shard : stages_.store.shards()) {
     if (!shard.reachable) missing.push_back("shard " + shard.name + " does not answer");
   }
+  if (stages_.clock.is_off()) missing.emplace_back("this node's clock is off: it counts alone");
   if (stages_.mesh == nullptr) return missing;
   for (const PeerStatus& peer : stages_.mesh->status().peers) {
     if (!peer.up_to_date) missing.push_back("peer " + peer.name + " has not acknowledged everything");

@@ -21,6 +21,7 @@
 
 namespace popgate {
 
+class ClockGuard;
 class Mesh;
 class Publisher;
 
@@ -34,6 +35,7 @@ struct Stages {
   const Mitigations& mitigations;
   const Mesh* mesh;  // null: a PoP of one node
   const Publisher& publisher;
+  const ClockGuard& clock;
 };
 
 /// A key that an operator named, and the rule if that is known.

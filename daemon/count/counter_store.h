@@ -60,6 +60,9 @@ class CounterStore {
   virtual void submit(std::span<const HitSum> sums, PopInstant now) = 0;
   /// Housekeeping, every flush interval: time-outs, expiry, retries of connections.
   virtual void tick(PopInstant now) = 0;
+  /// While held, nothing is sent: this node's clock is off, and its slots are not its peers'. Hits wait, are judged by
+  /// this node alone, and expire when their slot leaves the window. Counters in this process are not concerned.
+  virtual void hold_increments(bool hold) { (void)hold; }
   /// From now on rules are looked up here. Keys of a rule whose counter identity is unchanged keep what is known.
   virtual void use_rules(SharedRules rules) = 0;
   /// The slots of a key as known now; empty when the key is not held.

@@ -133,6 +133,10 @@ void MemcachedStore::tick(PopInstant now) {
   windows_.sweep(kSweptPerTick, now);
 }
 
+void MemcachedStore::hold_increments(bool hold) {
+  for (const auto& shard : shards_) shard->hold(hold);
+}
+
 std::vector<SlotCount> MemcachedStore::slots_of(const Key& key) const {
   std::vector<SlotCount> slots;
   const WindowIndex index = windows_.find(key);

@@ -49,6 +49,7 @@ class MemcachedStore final : public CounterStore {
 
   void submit(std::span<const HitSum> sums, PopInstant now) override;
   void tick(PopInstant now) override;
+  void hold_increments(bool hold) override;
   void use_rules(SharedRules rules) override { setup_.rules = std::move(rules); }
   [[nodiscard]] std::vector<SlotCount> slots_of(const Key& key) const override;
   [[nodiscard]] bool idle() const override;

@@ -28,7 +28,7 @@ void Shard::add_due(WindowIndex index) {
 }
 
 void Shard::pump(PopInstant now) {
-  while (figures_.reachable && connection_.is_connected() &&
+  while (figures_.reachable && !held_ && connection_.is_connected() &&
          connection_.batches_in_flight() < setup_.batches_in_flight && !(due_.empty() && chains_.empty())) {
     send_batch(now);
   }
@@ -40,7 +40,7 @@ void Shard::tick(PopInstant now) {
     add_due(index);
   }
   next_tick_.clear();
-  if (!figures_.reachable) return expire_due(now);
+  if (held_ || !figures_.reachable) return expire_due(now);
   pump(now);
   const bool idle = connection_.is_connected() && connection_.batches_in_flight() == 0;
   if (idle && (now < last_batch_at_ || now - last_batch_at_ >= kIdleProbeInterval)) send_probe(now);

@@ -54,6 +54,8 @@ class Shard : private ShardConnectionOwner {
   /// Sends what can be sent now.
   void pump(PopInstant now);
   void tick(PopInstant now);
+  /// While held, nothing is sent, as if the shard did not answer.
+  void hold(bool hold) { held_ = hold; }
 
   /// The shard's memcached says so.
   void items_evicted(std::uint64_t items);
@@ -114,6 +116,7 @@ class Shard : private ShardConnectionOwner {
   ShardConnection connection_;
   Timer retry_timer_;
   bool retry_waits_ = false;
+  bool held_ = false;
   bool outage_told_ = false;
   Backoff backoff_;
   std::deque<WindowIndex> due_;

@@ -249,6 +249,25 @@ TEST_P(Cluster, an_unreachable_shard_is_no_error_at_start_and_its_keys_are_repor
   EXPECT_EQ(one.column(LedgerColumn::kDelivered), 21u);
 }
 
+TEST_P(Cluster, a_node_whose_clock_is_off_sends_nothing_and_judges_its_own_hits) {
+  const auto counting = node();
+  counting->hit(test_key(1), 4);
+  ASSERT_TRUE(settles(*counting));
+  counting->store().hold_increments(true);
+  counting->reports.clear();
+  counting->hit(test_key(1), 3);
+  ASSERT_FALSE(counting->reports.empty());  // reported at once, by what this node knows
+  EXPECT_FALSE(counting->reports.back().fresh);
+  EXPECT_EQ(counting->reports.back().own_unsent(), 3U);
+  turn_the_loop();
+  EXPECT_EQ(counting->column(LedgerColumn::kDelivered), 4U);
+  counting->store().hold_increments(false);
+  counting->store().tick(PopClock::now());
+  ASSERT_TRUE(settles(*counting));
+  EXPECT_EQ(counting->column(LedgerColumn::kDelivered), 7U);
+  EXPECT_EQ(counting->column(LedgerColumn::kUncertain), 0U);
+}
+
 TEST_P(Cluster, totals_beyond_31_and_32_bits_are_read_whole) {
   const auto one = node(1);
   const auto other = node(2);
