@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "daemon/ctl_explain.h"
+
 #include "daemon/ctl_fields.h"
 #include "daemon/ctl_table.h"
 #include "daemon/ctl_text.h"

@@ -44,7 +44,7 @@ std::string mesh_text(const Fields& status) {
   if (!status.has("mesh")) return "none (a PoP of one node)";
   const Fields mesh = status.part("mesh");
   return mesh.digits("connected") + " of " + mesh.digits("peers") + " peers connected, coverage " +
-         percent(mesh, "coverage");
+         percent(mesh, "coverage") + ", listening on " + mesh.text("listen");
 }
 
 std::string shards_table(const Fields& status) {
@@ -149,11 +149,13 @@ std::string peers_view(const Fields& peers, const ViewContext& /*context*/) {
                   {"ADDRESS"},
                   {"STATE"},
                   {"FOR", true},
+                  {"HEARD"},
                   {"UNACKED", true},
                   {"SKEW", true},
                   {"RTT", true},
                   {"ENTRIES"},
                   {"RULES"},
+                  {"MEMBERS"},
                   {"ENFORCED p50/p99/max"},
                   {"FRAMES", true},
                   {"BYTES", true},
@@ -161,12 +163,14 @@ std::string peers_view(const Fields& peers, const ViewContext& /*context*/) {
   for (const Fields& peer : list) {
     const auto with_unit = [&](const char* name) { return peer.has(name) ? peer.digits(name) + "ms" : "-"; };
     const auto since = peer.duration("since_ms");
-    table.add({peer.text("node"), peer.text("address"), peer.text("state"), since ? remaining_text(*since) : "-",
-               peer.digits("unacknowledged"), with_unit("skew_ms"), with_unit("round_trip_ms"),
-               yes_or(peer, "digest_equal", "equal", "DIFFER"), yes_or(peer, "rules_equal", "equal", "DIFFER"),
+    const bool stopped = peer.flag("said_goodbye").value_or(false);
+    table.add({peer.text("node"), peer.text("address"), peer.text("state") + (stopped ? ", stopped in order" : ""),
+               since ? remaining_text(*since) : "-", yes_or(peer, "heard", "yes", "NO"), peer.digits("unacknowledged"),
+               with_unit("skew_ms"), with_unit("round_trip_ms"), yes_or(peer, "digest_equal", "equal", "DIFFER"),
+               yes_or(peer, "rules_equal", "equal", "DIFFER"), yes_or(peer, "members_equal", "equal", "DIFFER"),
                enforced_text(peer), peer.digits("frames_sent"), peer.digits("bytes_sent"), peer.text("last_error")});
   }
-  return "Coverage " + percent(peers, "coverage") + " of the peers have acknowledged everything.\n\n" + table.text();
+  return percent(peers, "coverage") + " of the peers have acknowledged everything.\n\n" + table.text();
 }
 
 std::string rules_view(const Fields& rules, const ViewContext& /*context*/) {
@@ -240,15 +244,22 @@ std::string reload_view(const Fields& answer, const ViewContext& /*context*/) {
 }
 
 std::string ring_check_view(const Fields& answer, const ViewContext& /*context*/) {
-  const std::string figures = answer.digits("agreeing") + " probe keys agree, " + answer.digits("differing") +
-                              " differ, " + answer.digits("unreachable") + " could not be asked (" +
-                              answer.text("kind") + ").\n";
-  if (answer.number("differing").value_or(0) > 0) {
-    return figures + "twemproxy and libmemcached place keys on different shards: nodes do not share their counts. " +
-           "Generate nutcracker.yml anew from popgated's configuration and restart nutcracker.\n";
+  const bool through_proxy = answer.flag("through_proxy").value_or(false);
+  CtlTable table({{"SHARD"}, {"AGREEING", true}, {"DIFFERING", true}, {"UNREACHABLE", true}, {"FAULT"}});
+  for (const Fields& shard : answer.list("shards")) {
+    table.add({shard.text("name"), shard.digits("agreeing"), shard.digits("differing"), shard.digits("unreachable"),
+               shard.text("fault")});
   }
-  if (answer.number("unreachable").value_or(0) > 0) return figures + "Look at the shards in `status`.\n";
-  return figures;
+  std::string text = "Probe keys written " +
+                     std::string(through_proxy ? "through twemproxy" : "straight to the shards") +
+                     " and read where libmemcached places them:\n\n" + table.text() + "\n";
+  if (ring_agrees(answer)) return text + "They agree: every node counts a key on the same shard.\n";
+  return text + "THEY DO NOT AGREE" +
+         (through_proxy ? ": while keys differ, counts are split or lost. Make nutcracker.yml anew with popgated "
+                          "--print-nutcracker and restart nutcracker; look at shards that are unreachable.\n"
+                        : ": look at the shards that are unreachable.\n");
 }
+
+bool ring_agrees(const Fields& answer) { return answer.flag("agrees").value_or(false); }
 
 }  // namespace popgate

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The daemon's answers as people read them, one function an answer. Programs use --json instead.
+// The daemon's answers as people read them, one function an answer (explain's is ctl_explain.h). Programs use --json
+// instead.
 //
 // Threads: pure functions, but for the time zone, which is the process's.
 #pragma once
@@ -24,11 +25,13 @@ struct ViewContext {
 [[nodiscard]] std::string peers_view(const Fields& peers, const ViewContext& context);
 [[nodiscard]] std::string rules_view(const Fields& rules, const ViewContext& context);
 [[nodiscard]] std::string mitigations_view(const Fields& mitigations, const ViewContext& context);
-[[nodiscard]] std::string explain_view(const Fields& explanation, const ViewContext& context);
 [[nodiscard]] std::string block_view(const Fields& answer, const ViewContext& context);
 [[nodiscard]] std::string lift_view(const Fields& answer, const ViewContext& context);
 [[nodiscard]] std::string reload_view(const Fields& answer, const ViewContext& context);
 [[nodiscard]] std::string ring_check_view(const Fields& answer, const ViewContext& context);
+
+/// False also when the answer does not say.
+[[nodiscard]] bool ring_agrees(const Fields& answer);
 
 /// "03:14:22 CET (4m 12s from now)", from the fields `until` and `remaining_ms`; "-" when unknown.
 [[nodiscard]] std::string until_text(const Fields& fields, const ViewContext& context);

@@ -4,9 +4,11 @@
 #include <poll.h>
 
 #include <cstdio>
+#include <exception>
 #include <nlohmann/json.hpp>
 
 #include "daemon/ctl_command.h"
+#include "daemon/ctl_explain.h"
 #include "daemon/ctl_fields.h"
 #include "daemon/ctl_views.h"
 
@@ -37,9 +39,8 @@ void complain_of_refusal(const CtlReply& reply, const nlohmann::json& json) {
   for (const std::string& fault : refusal.texts("faults")) std::fprintf(stderr, "  %s\n", fault.c_str());
 }
 
-bool ring_disagrees(const CtlCommand& command, const Fields& answer) {
-  return command.name == "ring-check" &&
-         (answer.number("differing").value_or(1) > 0 || answer.number("unreachable").value_or(1) > 0);
+int exit_of(const CtlCommand& command, const Fields& answer) {
+  return command.name == "ring-check" && !ring_agrees(answer) ? kCtlRefused : kCtlDone;
 }
 
 int show_json(const CtlCommand& command, const CtlReply& reply) {
@@ -54,7 +55,7 @@ int show_json(const CtlCommand& command, const CtlReply& reply) {
     if (name == command.name) print(view(answer, context));
   }
   if (command.name == "ready") print("ready");
-  return ring_disagrees(command, answer) ? kCtlRefused : kCtlDone;
+  return exit_of(command, answer);
 }
 
 int show(const CtlCommand& command, const CtlReply& reply) {
@@ -67,7 +68,7 @@ int show(const CtlCommand& command, const CtlReply& reply) {
   }
   if (command.json || command.quiet) {
     const nlohmann::json json = nlohmann::json::parse(reply.body, nullptr, false);
-    return ring_disagrees(command, Fields(json)) ? kCtlRefused : kCtlDone;
+    return exit_of(command, Fields(json));
   }
   if (command.name == "metrics") {
     print(reply.body);
@@ -106,4 +107,11 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace popgate
 
-int main(int argc, char** argv) { return popgate::run(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return popgate::run(argc, argv);
+  } catch (const std::exception& failure) {  // out of memory
+    std::fprintf(stderr, "popgatectl: %s\n", failure.what());
+    return popgate::kCtlUnreachable;
+  }
+}

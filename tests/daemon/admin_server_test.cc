@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -40,7 +39,6 @@ std::string error_of(const std::string& reply) {
 class AdminServerTest : public testing::Test {
  protected:
   void SetUp() override {
-    signal(SIGPIPE, SIG_IGN);
     char folder[] = "/tmp/popgate-admin-XXXXXX";
     folder_ = mkdtemp(folder);
     path_ = folder_ + "/admin.sock";

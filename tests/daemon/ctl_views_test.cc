@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "daemon/ctl_explain.h"
 #include "daemon/ctl_fields.h"
 
 namespace popgate {
@@ -175,7 +176,7 @@ TEST_F(CtlViewsTest, status_shows_what_is_not_ready_first) {
                       {"shards",
                        {{{"name", "cache-1"}, {"address", "127.0.0.1:1"}, {"reachable", true}},
                         {{"name", "cache-2"}, {"address", "127.0.0.1:2"}, {"reachable", false}}}}}},
-                    {"mesh", {{"peers", 2}, {"connected", 2}, {"coverage", 0.9999}}}};
+                    {"mesh", {{"listen", "127.0.0.1:7"}, {"peers", 2}, {"connected", 2}, {"coverage", 0.9999}}}};
   EXPECT_EQ(status_view(Fields(status), context_),
             "popgated 0.1.0, node fra-1 of PoP fra: NOT READY\n"
             "  ! shard cache-2 is not connected\n"
@@ -183,7 +184,7 @@ TEST_F(CtlViewsTest, status_shows_what_is_not_ready_first) {
             "  rules        3, revision 00000000000000aa\n"
             "  mitigations  12 enforced, room for 262144\n"
             "  counters     memcached, 1 of 2 shards reachable\n"
-            "  mesh         2 of 2 peers connected, coverage 99.9 %\n"
+            "  mesh         2 of 2 peers connected, coverage 99.9 %, listening on 127.0.0.1:7\n"
             "\n"
             "SHARD    ADDRESS      STATE\n"
             "cache-1  127.0.0.1:1  reachable\n"
@@ -226,18 +227,28 @@ TEST_F(CtlViewsTest, peers_show_what_differs) {
                        {"round_trip_ms", 0.2},
                        {"digest_equal", false},
                        {"rules_equal", true},
+                       {"members_equal", true},
+                       {"heard", false},
                        {"last_error", ""},
                        {"enforced_ms", {{"p50", 1}, {"p99", 4}, {"max", 9}}},
                        {"frames_sent", 10},
                        {"bytes_sent", 900}}}}};
   const std::string text = peers_view(Fields(answer), context_);
-  EXPECT_THAT(text, HasSubstr("Coverage 50 %"));
-  EXPECT_THAT(text, HasSubstr("1m 1s        3  1.5ms  0.2ms  DIFFER   equal  1/4/9ms"));
+  EXPECT_THAT(text, HasSubstr("50 % of the peers have acknowledged everything."));
+  EXPECT_THAT(text, HasSubstr("connected  1m 1s  NO           3  1.5ms  0.2ms  DIFFER   equal  equal    1/4/9ms"));
 }
 
-TEST_F(CtlViewsTest, ring_that_disagrees_says_what_that_means) {
-  const json answer{{"agreeing", 700}, {"differing", 300}, {"unreachable", 0}, {"kind", "proxy"}};
-  EXPECT_THAT(ring_check_view(Fields(answer), context_), HasSubstr("nodes do not share their counts"));
+TEST_F(CtlViewsTest, ring_that_disagrees_says_so_for_each_shard_and_what_to_do) {
+  const json differing{{"name", "a"}, {"agreeing", 700}, {"differing", 300}, {"unreachable", 0}, {"fault", ""}};
+  const json unreachable{{"name", "b"}, {"agreeing", 0}, {"differing", 0}, {"unreachable", 9}, {"fault", "time-out"}};
+  const json answer{{"agrees", false}, {"through_proxy", true}, {"shards", json::array({differing, unreachable})}};
+  const std::string text = ring_check_view(Fields(answer), context_);
+  EXPECT_THAT(text, HasSubstr("SHARD  AGREEING  DIFFERING  UNREACHABLE  FAULT\n"
+                              "a           700        300            0\n"
+                              "b             0          0            9  time-out\n"));
+  EXPECT_THAT(text, HasSubstr("THEY DO NOT AGREE"));
+  EXPECT_THAT(text, HasSubstr("popgated --print-nutcracker"));
+  EXPECT_FALSE(ring_agrees(Fields(answer)));
 }
 
 // The daemon may be older or newer than the tool.

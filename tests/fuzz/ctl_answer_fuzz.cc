@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "daemon/ctl_explain.h"
 #include "daemon/ctl_fields.h"
 #include "daemon/ctl_reply.h"
 #include "daemon/ctl_views.h"
