@@ -75,7 +75,11 @@ std::string slots_table(const Fields& explanation, const ViewContext& context) {
 
 std::string counts_text(const Fields& explanation, const ViewContext& context) {
   if (!explanation.has("rate")) {
-    return "\nThis node holds no counts for it: it has sent nothing here lately, or the key belongs to another rule.\n";
+    return "\nWithout the rule's name this node cannot tell what it counts for the key: explain RULE VALUE... "
+           "instead.\n";
+  }
+  if (explanation.list("slots").empty()) {
+    return "\nThis node counts nothing for it now: nothing of it was seen here within the window.\n";
   }
   return "\nHits" + in_window(explanation) +
          ", as this node last read them: " + bracket_text(explanation.part("rate")) + "; " +

@@ -118,8 +118,8 @@ std::string until_text(const Fields& fields, const ViewContext& context) {
 }
 
 std::string bracket_text(const Fields& rate) {
-  const std::string most = rate.has("hi") ? rate.digits("hi") : "an unknown number, because counters were lost";
-  return "about " + rate.digits("estimate") + " (at least " + rate.digits("lo") + ", at most " + most + ")";
+  const std::string most = rate.has("hi") ? ", at most " + rate.digits("hi") : "; how many at most is not known";
+  return "about " + rate.digits("estimate") + " (at least " + rate.digits("lo") + most + ")";
 }
 
 std::string status_view(const Fields& status, const ViewContext& context) {

@@ -84,8 +84,8 @@ TEST_F(CtlViewsTest, explanation_of_a_block_says_until_when_by_whom_on_what_and_
             "  - Rule login decided it on node fra-2 at 02:40:52 CET: about 11.7 (at least 11, at most 13) hits in 1m, "
             "where 10 pass. Until 02:50:52 CET (4m 12s from now).\n"
             "\n"
-            "Hits in 1m, as this node last read them: about 12.5 (at least 12, at most an unknown number, because "
-            "counters were lost); 10 pass.\n"
+            "Hits in 1m, as this node last read them: about 12.5 (at least 12; how many at most is not "
+            "known); 10 pass.\n"
             "\n"
             "  SLOT      FROM        TO  KNOWN  UNSENT  HIDDEN\n"
             "    99  02:46:30  02:46:40     12       1       0\n"
@@ -132,8 +132,16 @@ TEST_F(CtlViewsTest, explanation_of_an_unknown_key_says_that_nothing_is_known) {
       {"rate", nullptr}, {"limit", nullptr}};
   const std::string text = explain_view(Fields(nothing), context_);
   EXPECT_THAT(text, HasSubstr("NOT BLOCKED on this node.\n"));
-  EXPECT_THAT(text, HasSubstr("holds no counts for it"));
+  EXPECT_THAT(text, HasSubstr("explain RULE VALUE... instead"));
   EXPECT_THAT(text, Not(HasSubstr("Why")));
+}
+
+TEST_F(CtlViewsTest, explanation_without_slots_says_that_nothing_is_counted) {
+  json idle = explanation();
+  idle["slots"] = json::array();
+  const std::string text = explain_view(Fields(idle), context_);
+  EXPECT_THAT(text, HasSubstr("This node counts nothing for it now"));
+  EXPECT_THAT(text, Not(HasSubstr("as this node last read them")));
 }
 
 TEST_F(CtlViewsTest, mitigations_are_a_table_that_says_how_to_see_the_rest) {
