@@ -366,7 +366,6 @@ void PopDaemon::beat() {
   publisher_->sweep(now);
 }
 
-// --- Rules
 // A node whose clock is off must not count into the shared slots.
 void PopDaemon::look_at_clocks() {
   std::vector<ClockGuard::PeerClock> clocks;
@@ -386,7 +385,7 @@ void PopDaemon::look_at_clocks() {
   }
 }
 
-// ------------------------------------------------------------------------------------------------------------
+// ---- Rules ----
 
 void PopDaemon::apply_rules(SharedRules rules) {
   rules_ = std::move(rules);
