@@ -34,7 +34,7 @@ void ExactCount::expire(PopInstant now) {
   while (oldest_ < hits_.size() && hits_[oldest_].time <= now - window_) {
     const bool above = sum_ > limit_;
     sum_ -= hits_[oldest_].cost;
-    if (above && sum_ <= limit_) exceeded_until_ = hits_[oldest_].time + window_;
+    if (above) exceeded_until_ = hits_[oldest_].time + window_;
     ++oldest_;
   }
   if (oldest_ * 2 > hits_.size()) {  // each hit is moved at most once on average

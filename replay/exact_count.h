@@ -46,7 +46,7 @@ class ExactCount {
   std::vector<Hit> hits_;  // ascending; those before oldest_ have left the window
   std::size_t oldest_ = 0;
   std::uint64_t sum_ = 0;
-  PopInstant exceeded_until_ = PopInstant::min();  // when the count last fell from above the limit to it
+  PopInstant exceeded_until_ = PopInstant::min();  // until when the count was above the limit, of what has expired
 };
 
 }  // namespace popgate

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "replay/log_client.h"
@@ -133,6 +134,23 @@ TEST(Replayer, spread_by_client_shows_each_client_one_node) {
   for (const std::uint64_t blocked : report.requests_blocked_by_node) nodes_with_blocks += blocked > 0 ? 1 : 0;
   EXPECT_EQ(nodes_with_blocks, 1);
   EXPECT_EQ(report.blocked, 6u);
+}
+
+TEST(NodeChooser, turns_are_even_random_follows_the_seed_and_a_client_stays) {
+  NodeChooser turns(Spread::kRoundRobin, 3, 1);
+  for (unsigned i = 0; i < 9; ++i) EXPECT_EQ(turns.choose(i), i % 3);
+  NodeChooser one(Spread::kRandom, 3, 7);
+  NodeChooser same(Spread::kRandom, 3, 7);
+  std::array<int, 3> chosen{};
+  for (unsigned i = 0; i < 300; ++i) {
+    const unsigned node = one.choose(i);
+    EXPECT_EQ(same.choose(i), node);
+    ++chosen.at(node);
+  }
+  for (const int count : chosen) EXPECT_GT(count, 60);
+  NodeChooser by_client(Spread::kByClient, 3, 1);
+  const unsigned node = by_client.choose(12345);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(by_client.choose(12345), node);
 }
 
 TEST(Replayer, years_of_silence_cost_no_events) {
