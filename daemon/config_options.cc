@@ -5,6 +5,7 @@
 
 #include "daemon/config.h"
 #include "daemon/duration.h"
+#include "libclient/attach_format.h"
 #include "libclient/check/table_format.h"
 #include "libclient/match/rules_format.h"
 #include "libclient/record/hit_ring_format.h"
@@ -17,7 +18,6 @@ constexpr std::int64_t kSecond = 1000 * kMillisecond;
 constexpr std::int64_t kDay = 86400 * kSecond;
 constexpr auto kEntriesMax = static_cast<std::int64_t>(kTableEntriesMax);  // a table of 1 GiB
 constexpr std::int64_t kKeysMax = 1 << 24;
-constexpr std::int64_t kWorkersMax = 4096;
 constexpr std::int64_t kLimitMax = 1'000'000'000'000;
 constexpr std::int64_t kMitigationMaxUs = std::chrono::microseconds(kMitigationMax).count();
 

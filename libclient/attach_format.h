@@ -20,6 +20,8 @@ namespace popgate {
 
 inline constexpr std::uint32_t kAttachMagic = 0x50504731;  // "PPG1"
 inline constexpr std::uint32_t kAttachVersion = 1;
+/// The most that the option workers_max may ask for.
+inline constexpr std::uint32_t kWorkersMax = 1024;
 
 enum class AttachKind : std::uint32_t { kHello = 1, kWelcome = 2, kRules = 3, kRefused = 4, kGoodbye = 5 };
 

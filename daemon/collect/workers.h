@@ -35,7 +35,6 @@ struct event_base;
 
 namespace popgate {
 
-inline constexpr std::uint32_t kWorkersMax = 1024;
 static_assert(kWorkersMax < kRingAccountsMax, "an attached ring's account is never forgotten");
 inline constexpr std::uint64_t kHitsPerTurn = 16384;  // about 1 ms
 inline constexpr std::uint64_t kHitsPerRingTurn = 4096;

@@ -451,7 +451,7 @@ TEST(ConfigFaults, addresses_and_paths_must_have_their_form) {
 
 TEST(ConfigFaults, numbers_out_of_their_range_are_refused) {
   for (const char* text : {"table_entries: 512", "table_entries: 5000", "table_entries: 134217728", "keys_max: 0",
-                           "workers_max: 5000", "workers_max: -1", "workers_max: 99999999999999999999",
+                           "workers_max: 1025", "workers_max: -1", "workers_max: 99999999999999999999",
                            "flush_interval: 1ms", "flush_interval: 2s", "clock_tolerance: 0", "clock_tolerance: 1m"}) {
     EXPECT_EQ(faults(text).size(), 1U) << text;
   }
