@@ -157,7 +157,9 @@ ConfigOutcome parse_config(const std::string& text, const std::string& file_name
 ConfigOutcome load_config(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
+  // An empty file is a right one, but copying nothing counts as a failure. A folder fails at the first byte.
+  const bool empty = file.peek() == std::ifstream::traits_type::eof() && !file.bad() && file.is_open();
+  if (!empty && (!file || !(text << file.rdbuf())))
     return one_fault({path, 0, 0, "", std::string("a file that cannot be read: ") + std::strerror(errno), ""});
   return read_text(text.str(), path, true);
 }

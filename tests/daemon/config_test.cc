@@ -508,6 +508,12 @@ TEST_F(ConfigFile, is_loaded_with_the_secret_beside_it) {
   for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(outcome.config->secret.bytes[i], i);
 }
 
+TEST_F(ConfigFile, an_empty_one_has_defaults) {
+  const auto outcome = load_config(write("popgate.yaml", "", 0644));
+  ASSERT_TRUE(outcome.config.has_value()) << faults_text(outcome);
+  EXPECT_EQ(outcome.config->node, "node");
+}
+
 TEST_F(ConfigFile, a_secret_that_others_may_read_is_a_fault_of_the_file) {
   write("secret", "000102030405060708090a0b0c0d0e0f", 0640);
   const auto outcome = load_config(write("popgate.yaml", "node: a\nhash_secret_file: secret\n", 0644));
