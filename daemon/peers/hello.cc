@@ -8,7 +8,7 @@
 namespace popgate {
 namespace {
 
-std::string quoted(std::string_view text) { return '"' + printable(text) + '"'; }
+std::string quoted(std::string_view text) { return '"' + printable_ascii(text) + '"'; }
 
 std::string versions(std::uint32_t min, std::uint32_t max) {
   return std::to_string(min) + (min == max ? "" : " to " + std::to_string(max));
@@ -16,7 +16,7 @@ std::string versions(std::uint32_t min, std::uint32_t max) {
 
 }  // namespace
 
-std::string printable(std::string_view text) {
+std::string printable_ascii(std::string_view text) {
   std::string clean(text);
   std::replace_if(
       clean.begin(), clean.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');

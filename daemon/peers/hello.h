@@ -44,6 +44,6 @@ struct MeshIdentity {
                                                 std::optional<std::string_view> expected_node);
 
 /// Text of another process, made fit for a log line or a terminal: what is not printable ASCII becomes '?'.
-[[nodiscard]] std::string printable(std::string_view text);
+[[nodiscard]] std::string printable_ascii(std::string_view text);
 
 }  // namespace popgate

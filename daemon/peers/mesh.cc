@@ -177,7 +177,7 @@ Status Mesh::admit(const PeerSession& session, const wire::Hello& hello) {
   if (PeerSession* earlier = session_of(hello.node)) {
     const bool is_alive = now - earlier->last_heard() < kAliveWithin;
     if (is_alive && earlier->incarnation() != hello.incarnation) {
-      return refuse("node name clash: a daemon named \"" + printable(hello.node) + "\" is connected from " +
+      return refuse("node name clash: a daemon named \"" + printable_ascii(hello.node) + "\" is connected from " +
                     earlier->remote());
     }
     earlier->shut();

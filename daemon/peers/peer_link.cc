@@ -70,7 +70,7 @@ void PeerLink::on_message(const wire::Message& message) {
 
 void PeerLink::on_greeting(const wire::Message& message) {
   if (const auto* refused = std::get_if<wire::Refused>(&message)) {
-    return give_up("it refused: " + printable(refused->reason));
+    return give_up("it refused: " + printable_ascii(refused->reason));
   }
   const auto* hello = std::get_if<wire::Hello>(&message);
   if (hello == nullptr) {
