@@ -10,25 +10,12 @@
 #include <cstdio>
 #include <cstring>
 
+#include "libclient/file_descriptor.h"
+
 namespace popgate {
 namespace {
 
 constexpr std::size_t kFileBytesMax = 64;  // more than a secret has, so that a longer file is noticed
-
-/// Closes on the way out.
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  [[nodiscard]] int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 Error system_error(const std::string& path, const char* what) {
   return {path + ": cannot " + what + ": " + std::strerror(errno)};
@@ -77,8 +64,8 @@ Status create(const std::string& path) {
     return system_error(path, "get random numbers for it");
   const std::string draft = path + "." + std::to_string(getpid()) + ".new";
   unlink(draft.c_str());
-  const File file(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (file.get() < 0) return system_error(draft, "create it");
+  const FileDescriptor file(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file.is_open()) return system_error(draft, "create it");
   Status status;
   if (!write_all(file.get(), hex_text(secret))) status = system_error(draft, "write it");
   if (status && link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST) status = system_error(path, "create it");
@@ -105,8 +92,8 @@ Result<HashSecret> parse_secret(const std::string& text) {
 
 Result<HashSecret> load_secret(const std::string& path) {
   // Without waiting: a pipe of that name must not hang the start.
-  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) return system_error(path, "open it");
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open()) return system_error(path, "open it");
   if (Status status = check_owner(path, file.get()); !status) return Error{status.error()};
   char buffer[kFileBytesMax];
   const ssize_t bytes = read(file.get(), buffer, sizeof buffer);

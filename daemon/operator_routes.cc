@@ -31,17 +31,10 @@ void answer(AdminReply& reply, const Result<json>& result) {
   answer(reply, *result);
 }
 
-std::optional<std::string> first_of(const AdminRequest& request, std::string_view name) {
-  for (const auto& [key, value] : request.query) {
-    if (key == name) return value;
-  }
-  return std::nullopt;
-}
-
 // The number in the query, or `standard`; empty when it is none or above `most`.
 std::optional<std::size_t> number_of(const AdminRequest& request, std::string_view name, std::size_t standard,
                                      std::size_t most) {
-  const std::optional<std::string> text = first_of(request, name);
+  const std::optional<std::string> text = request.value(name);
   if (!text) return standard;
   std::size_t value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
@@ -54,27 +47,24 @@ void show_mitigations(const OperatorViews& views, const AdminRequest& request, A
   const auto offset = number_of(request, "offset", 0, SIZE_MAX);
   if (!limit || *limit == 0) {
     return refuse(reply, kBadRequest,
-                  "limit: found \"" + first_of(request, "limit").value_or("") + "\", allowed: 1 to " +
+                  "limit: found \"" + request.value("limit").value_or("") + "\", allowed: 1 to " +
                       std::to_string(kMitigationsShownMax));
   }
   if (!offset) {
     return refuse(reply, kBadRequest,
-                  "offset: found \"" + first_of(request, "offset").value_or("") + "\", allowed: a whole number");
+                  "offset: found \"" + request.value("offset").value_or("") + "\", allowed: a whole number");
   }
-  answer(reply, views.mitigations({.rule = first_of(request, "rule"),
-                                   .key = first_of(request, "key"),
-                                   .by = first_of(request, "by"),
-                                   .kind = first_of(request, "kind"),
+  answer(reply, views.mitigations({.rule = request.value("rule"),
+                                   .key = request.value("key"),
+                                   .by = request.value("by"),
+                                   .kind = request.value("kind"),
                                    .limit = *limit,
                                    .offset = *offset}));
 }
 
 void explain(const OperatorViews& views, const AdminRequest& request, AdminReply& reply) {
-  KeyName name{.key = first_of(request, "key"), .rule = first_of(request, "rule"), .values = {}};
-  for (const auto& [key, value] : request.query) {
-    if (key == "value") name.values.push_back(value);
-  }
-  answer(reply, views.explain(name));
+  answer(reply, views.explain(
+                    {.key = request.value("key"), .rule = request.value("rule"), .values = request.values("value")}));
 }
 
 void show_readiness(const OperatorViews& views, AdminReply& reply) {

@@ -77,10 +77,6 @@ void Publisher::enforce(const Key& key, const std::optional<Enforcement>& enforc
   }
 }
 
-void Publisher::forget(const EntryId& id) {
-  if (records_ && !records_->erase(id)) ++unrecorded_;
-}
-
 bool Publisher::sweep(HostInstant now) {
   const bool more_entries = reconciled_ && table_->sweep(now);
   const bool more_records = records_ && records_->sweep(kRecordSweepPerCall, now) > 0;

@@ -68,8 +68,6 @@ class Publisher {
   void publish(const Mitigation& mitigation, const std::optional<Enforcement>& enforcement, HostInstant now);
   /// Only what is enforced for the key changes: the rules did.
   void enforce(const Key& key, const std::optional<Enforcement>& enforcement, HostInstant now);
-  /// The set has dropped this entry before it ended. Ended ones go by themselves.
-  void forget(const EntryId& id);
 
   /// Takes ended entries and records out, a bounded part at a time; at least every kSweepIntervalMax. True when another
   /// call soon would find more.
