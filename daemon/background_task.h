@@ -4,8 +4,8 @@
 // longer than the loop may be away (reading and compiling hundreds of thousands of rules takes seconds).
 //
 // Threads: start() and the destructor on the loop; `work` runs on the other thread and shares nothing with the loop
-// until `done` is called. Invariants: 1. `done` runs on the loop, after `work` has returned; not at all when the task
-// is destroyed before.
+//          until `done` is called.
+// Invariants: 1. `done` runs on the loop, after `work` has returned; not at all when the task is destroyed before.
 //             2. The destructor waits for `work`.
 #pragma once
 

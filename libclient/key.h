@@ -100,7 +100,7 @@ void write_key_text(const Key& key, char (&out)[kKeyTextBytes]) noexcept;
 /// False unless `text` is exactly 32 hexadecimal digits.
 [[nodiscard]] bool parse_key_text(std::string_view text, Key& out) noexcept;
 
-/// 22 characters of base64url without padding, as counter keys carry it (PROTOCOLS: between `{` and `}`).
+/// 22 characters of base64url without padding, as counter keys carry it between `{` and `}`.
 inline constexpr std::size_t kKeyTagChars = 22;
 void write_key_tag(const Key& key, char (&out)[kKeyTagChars]) noexcept;
 

@@ -4,7 +4,8 @@
 //
 // Threads: a value; one owner. Whoever reads through bytes() must have stopped before the owner lets go.
 // Invariants: 1. Never longer than the file was when it was mapped (map() asks the kernel), so that reading it cannot
-//                raise SIGBUS unless the file is truncated later; see FACTS in ARCHITECTURE.md on who could.
+//                raise SIGBUS unless the file is truncated later. Sealed rings cannot be; table and rules only by a
+//                process of the daemon's own user.
 #pragma once
 
 #include <sys/mman.h>

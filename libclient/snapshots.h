@@ -19,9 +19,8 @@
 // Threads: Use by the checker; the rest by the updater.
 // Invariants: 1. A pair that a Use holds is neither changed nor unmapped.
 //             2. At most kSnapshotsMax pairs are mapped: the current one, and one that is coming or going. While a
-//             check
-//                is stuck with the old pair (in the embedder's header function, say), ready() is false and the updater
-//                leaves what is new in the socket.
+//                check is stuck with the old pair (in the embedder's header function, say), ready() is false and the
+//                updater leaves what is new in the socket.
 #pragma once
 
 #include <atomic>

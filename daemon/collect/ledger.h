@@ -2,8 +2,7 @@
 //
 // The account of every hit, per rule, in shared memory, so that the next daemon can state what was lost with this one.
 //
-//     recorded = delivered + uncertain + dropped + expired + lost + pending          (exactly, per rule, across
-//     restarts)
+//     recorded = delivered + uncertain + dropped + expired + lost + pending     (exactly, per rule, across restarts)
 //
 // `drained` is what was taken from rings; it advances together with the ring's tail through a redo journal in the same
 // file, so that a daemon killed at any instruction neither counts a hit twice nor forgets one. `recorded` is drained

@@ -6,8 +6,7 @@
 //         └──────────────── fault, end ─────────────────────────────────────────────────►
 //
 // Threads: the event loop's.
-// Invariants: 1. A leaving worker's ring is drained up to where it stood when it left, and no further, so that a
-// process
+// Invariants: 1. A leaving worker's ring is drained up to where it stood when it left, and no further: a process
 //                that goes on writing into it keeps nobody busy.
 //             2. Only the latest offer is ever owed: a worker that does not read holds up nothing.
 // Limits: kWorkerMessagesPerTurn messages are read in one turn of the loop.

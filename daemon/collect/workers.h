@@ -7,8 +7,8 @@
 // more waits than a turn takes, and no timer at all while there is no worker.
 //
 // Threads: the event loop's.
-// Invariants: 1. A turn takes at most kHitsPerTurn slots and kHitsPerRingTurn of one ring, and begins where the last one
-//                ended, so that one ring cannot starve the others nor the loop.
+// Invariants: 1. A turn takes at most kHitsPerTurn slots and kHitsPerRingTurn of one ring, and begins where the last
+//                one ended, so that one ring cannot starve the others nor the loop.
 //             2. The clock is read after a ring's head: a hit never seems to come from the future because the daemon
 //                was slow.
 // Limits: workers_max connections; one more is refused with that reason. A worker that died without a goodbye while no

@@ -63,7 +63,7 @@ class MemcachedStore final : public CounterStore {
  private:
   static constexpr std::size_t kSlotsPerKey = kSlotsDefault + 2;
   static constexpr std::size_t kSweptPerTick = 4096;
-  /// How late another node's news may be; part of `settle` (PROTOCOLS).
+  /// How late another node's news may be; part of `settle`.
   static constexpr milliseconds kMeshDelay{100};
 
   MemcachedStore(Setup setup, Placement placement, TotalsFunction totals);

@@ -5,9 +5,8 @@
 //
 // Threads: one thread at a time.
 // Invariants: 1. A total never falls while its slot can still touch a window and its key was not evicted.
-// Limits: keys_max keys; at the bound the longest unused of kSample keys chosen at random makes room, so that a flood
-// of
-//         new keys meets mostly its own. Slots are kept for W + l + 2D.
+// Limits: keys_max keys; at the bound the longest unused of kSample keys chosen at random makes room, so that a
+//         flood of new keys meets mostly its own. Slots are kept for W + l + 2D.
 #pragma once
 
 #include <cstddef>

@@ -3,8 +3,8 @@
 // The connection that carries one shard's batches, to the shard itself or to twemproxy, with every reply accounted for.
 //
 // One connection per shard also behind twemproxy: the replies of one of its client connections come in the order of the
-// requests, so with a shared one a hanging shard would hold up the replies of all (FACTS: 400 ms instead of 2).
-// Batches are pipelined: at least two in flight are worth half as much again in throughput.
+// requests, so with a shared one a hanging shard would hold up the replies of all (measured: 400 ms
+// instead of 2). Batches are pipelined: at least two in flight are worth half as much again in throughput.
 //
 // When a connection ends, for whatever reason, an increment without a reply was certainly not executed if not all of
 // its command's bytes had been handed to the kernel (a line, or an add's data, that is not complete is never executed);

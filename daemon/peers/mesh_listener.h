@@ -4,8 +4,7 @@
 //
 // Threads: the event loop's.
 // Limits: kListenBacklog connections that the kernel holds; kMeshAcceptPause without accepting after a failure, because
-// the
-//         connection that could not be accepted keeps the socket readable and the loop would spin.
+//         the connection that could not be accepted keeps the socket readable and the loop would spin.
 #pragma once
 
 #include <cstdint>
