@@ -19,7 +19,7 @@ namespace {
 // Exit codes, as the manual states them.
 constexpr int kOk = 0;
 constexpr int kFailed = 1;     // the daemon could not start or had to stop
-constexpr int kBadConfig = 2;  // the configuration has faults; also CLI11's code class for a bad command line
+constexpr int kBadConfig = 2;  // the configuration has faults, or the command line has
 
 std::optional<popgate::Config> load(const std::string& file) {
   popgate::ConfigOutcome outcome = popgate::load_config(file);
@@ -85,8 +85,13 @@ int main(int argc, char** argv) {
   what->add_flag("--print-options", options, "print the table of all configuration options, and exit");
   what->add_flag("--version", version, "print the version, and exit");
   what->require_option(1);
-  app.footer("Exit status: 0 done or stopped by a signal; 1 could not start; 2 the configuration has faults.");
-  CLI11_PARSE(app, argc, argv);
+  app.footer(
+      "Exit status: 0 done or stopped by a signal; 1 could not start; 2 the configuration or command line is wrong.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kOk : kBadConfig;
+  }
 
   if (version) return std::printf("popgated %s\n", popgate_version()) > 0 ? kOk : kFailed;
   if (options) return std::fputs(popgate::options_reference().c_str(), stdout) >= 0 ? kOk : kFailed;

@@ -5,8 +5,8 @@
 // `limit` hits pass, the next one is over: the figure that the rule's policy acts on is compared with >. A mitigation
 // lasts as long as the rule says, and at least until the estimate has fallen to limit - 1, so that a client that waits
 // for Retry-After is admitted. With `mitigate: 0` (throttle) the fall alone ends it: on and off around the limit.
-// A flood may overshoot between two judgements by more than a few per cent of the limit. An admit probability would keep
-// it closer: the table has room for one, nothing sets it yet.
+// A flood may overshoot between two judgements by more than a few per cent of the limit. An admit probability would
+// keep it closer: the table has room for one, nothing sets it yet.
 //
 // Threads: pure functions.
 // Limits: kMitigationMax from now.
