@@ -296,10 +296,13 @@ json OperatorViews::slots_and_rate(const NamedKey& named) const {
                       {"unsent", count.unsent},
                       {"hidden", count.hidden}});
   }
-  const SlotTotals totals{
-      .key = named.key, .rule = named.rule->number, .slots = counts, .fresh = false, .counters_lost = false};
-  const Rate rate =
-      estimate_rate(totals, slots, PopClock::now(), lifted_through(stages_.mitigations, slots, named.key));
+  const PopInstant now = PopClock::now();
+  const SlotTotals totals{.key = named.key,
+                          .rule = named.rule->number,
+                          .slots = counts,
+                          .fresh = false,
+                          .counters_lost = stages_.store.counters_lost(named.key, now)};
+  const Rate rate = estimate_rate(totals, slots, now, lifted_through(stages_.mitigations, slots, named.key));
   return {{"slots", listed}, {"rate", rate_of(rate)}, {"limit", named.rule->limit}};
 }
 

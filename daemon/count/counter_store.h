@@ -67,6 +67,8 @@ class CounterStore {
   virtual void use_rules(SharedRules rules) = 0;
   /// The slots of a key as known now; empty when the key is not held.
   [[nodiscard]] virtual std::vector<SlotCount> slots_of(const Key& key) const = 0;
+  /// As in SlotTotals: counters that the key may have had were lost. False when the key is not held.
+  [[nodiscard]] virtual bool counters_lost(const Key& key, PopInstant now) const = 0;
   /// True when nothing is unsent or in flight (a stopping daemon waits for it, within a bound).
   [[nodiscard]] virtual bool idle() const = 0;
   /// In the order of the configuration; none when counters live in this process.

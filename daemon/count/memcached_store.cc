@@ -144,6 +144,13 @@ std::vector<SlotCount> MemcachedStore::slots_of(const Key& key) const {
   return slots;
 }
 
+bool MemcachedStore::counters_lost(const Key& key, PopInstant now) const {
+  const WindowIndex index = windows_.find(key);
+  if (index == kNoWindow) return false;
+  const KeyWindow& window = windows_.at(index);
+  return shards_[window.shard]->counters_lost(window.shape, now);
+}
+
 bool MemcachedStore::idle() const { return windows_.unsent_hits() == 0 && windows_.in_flight_hits() == 0; }
 
 std::vector<ShardStatus> MemcachedStore::shards() const {

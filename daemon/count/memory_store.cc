@@ -75,6 +75,11 @@ std::vector<SlotCount> MemoryStore::slots_of(const Key& key) const {
   return slots;
 }
 
+bool MemoryStore::counters_lost(const Key& key, PopInstant now) const {
+  const WindowIndex index = windows_.find(key);
+  return index != kNoWindow && setup_.counters->counters_lost(windows_.at(index).shape, now);
+}
+
 void MemoryStore::visit(const MetricVisitor& visitor) const {
   windows_.visit(visitor);
   setup_.counters->visit(visitor);

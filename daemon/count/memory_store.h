@@ -33,6 +33,7 @@ class MemoryStore final : public CounterStore {
   void tick(PopInstant now) override;
   void use_rules(SharedRules rules) override { setup_.rules = std::move(rules); }
   [[nodiscard]] std::vector<SlotCount> slots_of(const Key& key) const override;
+  [[nodiscard]] bool counters_lost(const Key& key, PopInstant now) const override;
   [[nodiscard]] bool idle() const override { return true; }
   void visit(const MetricVisitor& visitor) const override;
 

@@ -183,6 +183,8 @@ TEST_P(Cluster, a_shard_that_restarts_empty_is_seen_to_have_lost_counters) {
   ASSERT_TRUE(run_until(loop, [&] { return one->reports.size() == 10; }));
   EXPECT_TRUE(one->reports.back().fresh);
   EXPECT_TRUE(one->reports.back().counters_lost);
+  EXPECT_TRUE(one->store().counters_lost(keys[0], PopClock::now()));
+  EXPECT_FALSE(one->store().counters_lost(test_key(1'000'000), PopClock::now())) << "nothing is known of this key";
   EXPECT_EQ(one->reports.back().known(), 5u) << "known is the largest total ever read";
   EXPECT_EQ(one->metric("popgate_count_shard_losses"), 1) << "what one loss explains is not another";
 }
