@@ -54,7 +54,7 @@ constexpr Option kOptions[] = {
     {"mesh.peers", kList, kRequired, "peers", 1, static_cast<std::int64_t>(kMembersMax) - 1, "", "Every other member."},
     {"mesh.peers[].node", kName, kRequired, "", 0, 0, "", "Its `node`."},
     {"mesh.peers[].address", kEndpoint, kRequired, "", 0, 0, "", "Its `mesh.listen` as seen from here."},
-    {"rules", kList, "", "rules", 0, static_cast<std::int64_t>(kRuleNumbersMax), "", "The rules, in order."},
+    {"rules", kList, "", "rules", 0, static_cast<std::int64_t>(kRuleNumbersMax) - 1, "", "The rules, in order."},
     {"rules[].name", kName, kRequired, "", 0, 0, "", "Its name, unlike every other; a new name is a new rule with new counters."},
     {"rules[].match", kSection, "", "", 0, 0, "", "Which requests it counts; all that is given must hold. Absent: every request."},
     {"rules[].match.host", kText, "", "", 0, 0, "`www.example.com`, `*.example.com`, `192.0.2.1` or `[2001:db8::1]`, lower case, without port", "The request's host; `*.` stands for any name below, but not for the name itself."},
