@@ -29,8 +29,7 @@ struct Cut {
 };
 
 bool cut_at_time(std::string_view line, Cut& out) {
-  for (std::size_t open = line.find('['); open != std::string_view::npos && open < kHeadBytesMax;
-       open = line.find('[', open + 1)) {
+  for (std::size_t open = line.find('['); open < kHeadBytesMax; open = line.find('[', open + 1)) {
     if (!begins_like_log_time(line.substr(open + 1))) continue;
     const std::size_t close = line.find(']', open);
     if (close == std::string_view::npos) return false;

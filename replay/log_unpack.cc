@@ -30,7 +30,7 @@ class GzipBytes final : public ByteSource {
     stream_.avail_out = static_cast<uInt>(out.size());
     while (stream_.avail_out == out.size()) {
       if (stream_.avail_in == 0) {
-        const Result<std::size_t> got = packed_->read(input_);
+        Result<std::size_t> got = packed_->read(input_);
         if (!got) return got;
         if (*got == 0) return in_member_ ? Result<std::size_t>(Error{name_ + ": the gzip data ends in the middle"}) : 0;
         stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
@@ -91,7 +91,7 @@ class ZstdBytes final : public ByteSource {
       if (input_.pos != before || output.pos > 0) in_frame_ = outcome != 0;
       if (output.pos > 0) break;
       if (input_.pos < input_.size) continue;
-      const Result<std::size_t> got = packed_->read(bytes_);
+      Result<std::size_t> got = packed_->read(bytes_);
       if (!got) return got;
       if (*got == 0) return in_frame_ ? Result<std::size_t>(Error{name_ + ": the zstd data ends in the middle"}) : 0;
       input_ = {bytes_.data(), *got, 0};

@@ -3,8 +3,8 @@
 // popgate-replay: what would Popgate's rules have done with this log, and how often would it have been wrong?
 //
 // Exit status: 0 done; 1 done, but an input was damaged or records had to be left out; 2 the command line, the
-// configuration or an input cannot be used; 3 the live run failed; 130 a live run was interrupted, and its report covers
-// what was sent.
+// configuration or an input cannot be used; 3 the live run failed; 130 a live run was interrupted, and its report
+// covers what was sent.
 #include <cstdio>
 
 #include "replay/command_line.h"

@@ -43,8 +43,9 @@ Result<ReplayRules> quick_rules(const std::vector<std::string>& texts) {
     const std::string limit = text.substr(0, first);
     const std::string window = text.substr(first + 1, second == std::string::npos ? second : second - first - 1);
     const std::string mitigate = second == std::string::npos ? window : text.substr(second + 1);
-    yaml += "  - {name: " + limit + "-in-" + window + ", key: [client_ip], limit: " + limit + ", window: " + window +
-            ", mitigate: " + mitigate + "}\n";
+    yaml.append("  - {name: ").append(limit).append("-in-").append(window);
+    yaml.append(", key: [client_ip], limit: ").append(limit).append(", window: ").append(window);
+    yaml.append(", mitigate: ").append(mitigate).append("}\n");
   }
   return read(yaml, "--rule");
 }
