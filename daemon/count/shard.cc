@@ -40,7 +40,10 @@ void Shard::tick(PopInstant now) {
     add_due(index);
   }
   next_tick_.clear();
-  if (held_ || !figures_.reachable) return expire_due(now);
+  if (held_ || !figures_.reachable) {
+    abandon_chains();  // of batches that were under way when the hold began; without one there are none
+    return expire_due(now);
+  }
   pump(now);
   const bool idle = connection_.is_connected() && connection_.batches_in_flight() == 0;
   if (idle && (now < last_batch_at_ || now - last_batch_at_ >= kIdleProbeInterval)) send_probe(now);

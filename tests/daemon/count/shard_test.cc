@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <utility>
 
 #include "tests/daemon/count/counting_node.h"
 #include "tests/daemon/count/scripted_shard.h"
@@ -106,6 +107,23 @@ TEST_F(OddShard, the_creation_chain_ends) {
   ASSERT_TRUE(settles());
   EXPECT_EQ(node->column(LedgerColumn::kUncertain), 3u);
   EXPECT_EQ(increments(), 4u) << "the first command and three more";
+}
+
+TEST_F(OddShard, hits_of_a_creation_chain_that_a_hold_cuts_wait_like_others) {
+  bool first = true;
+  start([&](const Command& command) -> std::string {
+    const bool counter = command.verb == "add" && command.line.find(":generation") == std::string::npos;
+    if (!counter || !std::exchange(first, false)) return ScriptedShard::empty(command);
+    node->store().hold_increments(true);
+    return "NOT_STORED\r\n";  // an incr would be next
+  });
+  node->hit(test_key(1), 3);
+  ASSERT_TRUE(run_until(loop, [&] { return node->metric("popgate_count_hits_unsent") == 3; }));
+  EXPECT_EQ(increments(), 1u) << "nothing is sent while held";
+  node->store().hold_increments(false);
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(node->column(LedgerColumn::kDelivered), 3u);
+  expect_every_hit_is_accounted();
 }
 
 TEST_F(OddShard, a_shard_without_memory_is_asked_again_with_the_next_flush_and_not_in_a_loop) {
