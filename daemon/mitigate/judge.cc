@@ -14,7 +14,11 @@ bool is_over(Policy policy, const Rate& rate, std::uint64_t limit) {
   return false;
 }
 
-double admitting_level(const Rule& rule) { return rule.limit == 0 ? 0 : static_cast<double>(rule.limit - 1); }
+double admitting_level(const Rule& rule) {
+  const std::uint64_t requests = rule.count == CountMode::kAll ? 2 : 1;
+  const std::uint64_t needed = requests * rule.cost;
+  return needed >= rule.limit ? 0 : static_cast<double>(rule.limit - needed);
+}
 
 std::optional<Judgement> judge(const Rule& rule, const Rate& rate, microseconds fall, HostInstant now) {
   if (!rule.enabled || !is_over(rule.policy, rate, rule.limit)) return std::nullopt;

@@ -142,18 +142,25 @@ void Mitigations::use_rules(SharedRules rules, HostInstant now) {
   });
 }
 
-std::optional<Enforcement> Mitigations::enforcement(const Key& key, HostInstant now) const {
-  const Entry* by_operator = table_.find({key, EntryKind::kOperator});
-  if (by_operator != nullptr && by_operator->mitigation.until > now) {
-    const Mitigation& m = by_operator->mitigation;
-    const Rule* rule = rules_ == nullptr ? nullptr : rules_->by_id(m.rule);
-    return Enforcement{key, rule == nullptr ? RuleNumber{0} : rule->number, m.until, false, true};
-  }
+std::optional<Enforcement> Mitigations::automatic_enforcement(const Key& key, HostInstant now) const {
   const Entry* automatic = table_.find({key, EntryKind::kAutomatic});
   if (automatic == nullptr) return std::nullopt;
   const auto applied = apply_rules(automatic->mitigation, rules_.get());
   if (!applied || applied->until <= now) return std::nullopt;
   return Enforcement{key, applied->rule, applied->until, applied->log_only, false};
+}
+
+std::optional<Enforcement> Mitigations::enforcement(const Key& key, HostInstant now) const {
+  const std::optional<Enforcement> automatic = automatic_enforcement(key, now);
+  const Entry* by_operator = table_.find({key, EntryKind::kOperator});
+  if (by_operator != nullptr && by_operator->mitigation.until > now) {
+    const Mitigation& m = by_operator->mitigation;
+    const Rule* rule = rules_ == nullptr ? nullptr : rules_->by_id(m.rule);
+    // Neither shortens the other: what blocks longer is what a client is told.
+    const HostInstant until = automatic && !automatic->log_only ? std::max(m.until, automatic->until) : m.until;
+    return Enforcement{key, rule == nullptr ? RuleNumber{0} : rule->number, until, false, true};
+  }
+  return automatic;
 }
 
 std::optional<PopInstant> Mitigations::watermark(const Key& key) const {

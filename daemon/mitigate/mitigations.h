@@ -152,6 +152,7 @@ class Mitigations {
 
  private:
   [[nodiscard]] Mitigation originate(const Key& key, EntryKind kind, PopInstant wall);
+  [[nodiscard]] std::optional<Enforcement> automatic_enforcement(const Key& key, HostInstant now) const;
   [[nodiscard]] std::uint64_t epoch_of(const Key& key) const;
   [[nodiscard]] bool make_room(EntryKind kind);
   [[nodiscard]] bool is_believable(const Mitigation& entry);

@@ -49,11 +49,15 @@ PutOutcome TableEditor::put(const Enforcement& wanted, HostInstant now) {
     return PutOutcome::kEnded;
   }
   if (held) return change(*held, bounded(wanted, now)) ? PutOutcome::kChanged : PutOutcome::kUnchanged;
-  if (entries_ >= entries_max_) return PutOutcome::kRefused;
+  if (entries_ >= entries_max_for(wanted)) return PutOutcome::kRefused;
   const auto room = find_room(wanted.key, now);
   if (!room) return PutOutcome::kRefused;
   insert(*room, bounded(wanted, now));
   return PutOutcome::kInserted;
+}
+
+std::size_t TableEditor::entries_max_for(const Enforcement& wanted) const {
+  return wanted.by_operator ? entries_max_ + entries_max_ / kOperatorReserve : entries_max_;
 }
 
 bool TableEditor::remove(const Key& key) {
@@ -102,7 +106,7 @@ Adoption TableEditor::adopt(std::span<const Enforcement> wanted, HostInstant now
 
 void TableEditor::claim_wanted(std::span<const Enforcement> wanted, HostInstant now, Adoption& adoption) {
   for (const Enforcement& one : wanted) {
-    if (one.until <= now || entries_ >= entries_max_ || find(one.key)) continue;
+    if (one.until <= now || entries_ >= entries_max_for(one) || find(one.key)) continue;
     const auto slot = find_unclaimed(one.key);
     if (!slot) continue;
     occupy(*slot, bounded(one, now));

@@ -11,7 +11,9 @@
 // Invariants: 1. A live entry is never moved and never evicted.
 //             2. passing_[b] is the number of keys that live beyond bucket b and whose way leads over it; the bucket's
 //                overflow bit is set whenever it is not 0.
-// Limits: entries_max entries; kProbeBucketsMax buckets from home. A key that finds no room is refused.
+// Limits: entries_max entries, and 1/kOperatorReserve more for operators' blocks, so that a flood cannot keep an
+// operator
+//         from acting; kProbeBucketsMax buckets from home. A key that finds no room is refused.
 #pragma once
 
 #include <cstddef>
@@ -79,6 +81,10 @@ class TableEditor {
 
   TableMemory& memory_;
   std::uint32_t bucket_count_;
+  /// An operator's block finds room when automatic ones no longer do: there are two places for each of entries_max.
+  static constexpr std::size_t kOperatorReserve = 4;
+  [[nodiscard]] std::size_t entries_max_for(const Enforcement& wanted) const;
+
   std::size_t entries_max_;
   std::vector<Slot> slots_;
   std::vector<std::uint8_t> passing_;  // at most (kProbeBucketsMax - 1) * kEntriesPerBucket

@@ -68,5 +68,20 @@ TEST(Judge, a_rate_falls_to_one_below_the_limit_so_that_one_more_hit_fits) {
   EXPECT_EQ(admitting_level(sample_rule(7, 1)), 0);
 }
 
+TEST(Judge, a_request_of_a_higher_cost_needs_that_much_room) {
+  Rule rule = sample_rule(7, 100);
+  rule.cost = 10;
+  EXPECT_EQ(admitting_level(rule), 90);
+}
+
+// The denied request that was told the time counts too.
+TEST(Judge, when_denied_requests_count_the_waiting_client_needs_room_for_two) {
+  Rule rule = sample_rule(7, 100);
+  rule.count = CountMode::kAll;
+  EXPECT_EQ(admitting_level(rule), 98);
+  rule.cost = 60;
+  EXPECT_EQ(admitting_level(rule), 0);
+}
+
 }  // namespace
 }  // namespace popgate

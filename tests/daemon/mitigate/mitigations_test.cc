@@ -189,10 +189,10 @@ TEST_F(MitigationsTest, an_operators_block_needs_no_rule_and_is_capped) {
   EXPECT_FALSE(set.block({kClient, 0, seconds(0), ""}, now, wall)) << "a block of no length is refused";
 }
 
-TEST_F(MitigationsTest, an_automatic_decision_does_not_shorten_an_operators_block_and_takes_over_at_its_end) {
+TEST_F(MitigationsTest, neither_of_a_decision_and_an_operators_block_shortens_the_other) {
   EXPECT_TRUE(set.block({kClient, 0, minutes(1), ""}, now, wall));
   decide(kClient, minutes(10));
-  EXPECT_EQ(set.enforcement(kClient, now)->until, now + minutes(1));
+  EXPECT_EQ(set.enforcement(kClient, now)->until, now + minutes(10)) << "what Retry-After says must be true";
   EXPECT_TRUE(set.enforcement(kClient, now)->by_operator);
   advance(minutes(1));
   changes.clear();
@@ -200,6 +200,8 @@ TEST_F(MitigationsTest, an_automatic_decision_does_not_shorten_an_operators_bloc
   ASSERT_EQ(changes.size(), 1U) << "the end is reported, so that what takes over is published";
   EXPECT_FALSE(set.enforcement(kClient, now)->by_operator);
   EXPECT_EQ(set.enforcement(kClient, now)->until, now + minutes(9));
+  EXPECT_TRUE(set.block({kClient, 0, minutes(20), ""}, now, wall));
+  EXPECT_EQ(set.enforcement(kClient, now)->until, now + minutes(20));
 }
 
 TEST_F(MitigationsTest, an_operators_block_wins_over_a_rule_that_only_logs) {

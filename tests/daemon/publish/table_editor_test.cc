@@ -66,6 +66,24 @@ TEST_F(TableEditorTest, full_neighbourhood_refuses_and_evicts_nobody) {
       << "one bucket on, there is room";
 }
 
+TEST(TableEditorBound, flood_that_fills_the_table_leaves_room_for_operators) {
+  ImageMemory memory(64, kNow);
+  TableEditor editor(memory, 64, 100);
+  EXPECT_EQ(editor.adopt({}, kNow).inserted, 0U);
+  const auto key = [](std::uint64_t i) { return Key{i, (i + 1) << kTagShift}; };
+  for (std::uint64_t i = 0; i < 100; ++i) ASSERT_EQ(editor.put(enforcement(key(i)), kNow), PutOutcome::kInserted);
+  EXPECT_EQ(editor.put(enforcement(key(100)), kNow), PutOutcome::kRefused);
+  for (std::uint64_t i = 100; i < 125; ++i) {  // a quarter more
+    Enforcement block = enforcement(key(i));
+    block.by_operator = true;
+    ASSERT_EQ(editor.put(block, kNow), PutOutcome::kInserted) << i;
+    EXPECT_TRUE(memory.reader().look_up(key(i), kNow).live);
+  }
+  Enforcement one_more = enforcement(key(125));
+  one_more.by_operator = true;
+  EXPECT_EQ(editor.put(one_more, kNow), PutOutcome::kRefused);
+}
+
 TEST_F(TableEditorTest, refused_key_gets_in_when_a_neighbour_goes) {
   for (std::uint64_t i = 0; i <= kNeighbourhood; ++i) (void)editor_.put(enforcement(at_home(i)), kNow);
   EXPECT_TRUE(editor_.remove(at_home(5)));
