@@ -27,6 +27,7 @@ class ClockGuard {
 
   explicit ClockGuard(microseconds tolerance) : tolerance_(tolerance) {}
 
+  void use_tolerance(microseconds tolerance) { tolerance_ = tolerance; }
   /// A new look at the peers that are known now; true while this node's clock is off.
   bool look(std::span<const PeerClock> peers);
   [[nodiscard]] bool is_off() const { return off_; }

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 #include <random>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -76,7 +77,7 @@ class PopDaemon final : public Daemon {
   void start_timers();
 
   [[nodiscard]] Result<SharedRules> numbered(const RuleSet& rules);
-  [[nodiscard]] bool is_mitigated(RuleId rule) const;
+  [[nodiscard]] std::unordered_set<RuleId> mitigated_rules() const;
   void apply_rules(SharedRules rules);
   [[nodiscard]] Status apply_config(const Config& wanted, const SharedRules& rules,
                                     const std::vector<std::byte>& block);
@@ -288,6 +289,7 @@ void PopDaemon::visit(const MetricVisitor& visitor) const {
   mitigations_->visit(visitor);
   if (mesh_) mesh_->visit(visitor);
   publisher_->visit(visitor);
+  admin_->visit(visitor);
   visitor({.name = "popgate_clock_off",
            .unit = "",
            .meaning = "1 while this node's clock is off and it therefore counts nothing into shared counters.",
@@ -298,16 +300,17 @@ void PopDaemon::visit(const MetricVisitor& visitor) const {
 }
 
 Result<SharedRules> PopDaemon::numbered(const RuleSet& rules) {
-  Result<RuleSet> set = number_rules(rules, *ledger_, [this](RuleId rule) { return is_mitigated(rule); });
+  Result<RuleSet> set = number_rules(rules, *ledger_, [this] { return mitigated_rules(); });
   if (!set) return Error{set.error()};
   return SharedRules(std::make_shared<const RuleSet>(*std::move(set)));
 }
 
-bool PopDaemon::is_mitigated(RuleId rule) const {
-  if (!mitigations_) return false;
-  bool found = false;
-  mitigations_->for_each({.kind = {}, .rule = rule, .ended = true}, [&](const Mitigation&) { found = true; });
-  return found;
+std::unordered_set<RuleId> PopDaemon::mitigated_rules() const {
+  std::unordered_set<RuleId> rules;
+  if (!mitigations_) return rules;
+  mitigations_->for_each({.kind = {}, .rule = {}, .ended = true},
+                         [&](const Mitigation& mitigation) { rules.insert(mitigation.rule); });
+  return rules;
 }
 
 // ---- The path, arrow by arrow ----
@@ -402,6 +405,8 @@ Status PopDaemon::apply_config(const Config& wanted, const SharedRules& rules, c
   if (!file) return Error{file.error()};
   config_.trusted_proxies = wanted.trusted_proxies;
   config_.log_level = wanted.log_level;
+  config_.clock_tolerance = wanted.clock_tolerance;
+  clock_guard_.use_tolerance(config_.clock_tolerance);
   spdlog::set_level(spdlog::level::from_str(config_.log_level));
   apply_rules(rules);
   rules_file_.emplace(*std::move(file));
@@ -419,6 +424,7 @@ void PopDaemon::stop() {
   spdlog::info("stopping");
   stop_by_ = HostClock::now() + kStopWait;
   workers_->drain_all();
+  workers_->stop_taking();
   flush();
   stop_timer_.emplace(loop_, [this] { finish_stop(); });
   stop_timer_->start_every(kStopPoll);

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <string>
 
@@ -52,6 +53,8 @@ int print_nutcracker(const std::string& file) {
 }
 
 int run(const std::string& file) {
+  std::signal(SIGHUP,
+              SIG_IGN);  // a reload asked for during the start must not end it; the daemon's own handler follows
   auto config = load(file);
   if (!config) return kBadConfig;
   spdlog::set_default_logger(spdlog::stderr_color_mt("popgated"));

@@ -39,6 +39,8 @@ std::vector<std::string> needs_restart(const Config& running, const Config& want
   note(running.keys_max == wanted.keys_max, "keys_max");
   note(running.workers_max == wanted.workers_max, "workers_max");
   note(running.hash_secret_file == wanted.hash_secret_file, "hash_secret_file");
+  const bool same_secret = !running.hash_secret_file || !wanted.hash_secret_file || running.secret == wanted.secret;
+  note(same_secret, "the content of hash_secret_file");
   note(same(running.counters, wanted.counters), "counters");
   note(same(running.mesh, wanted.mesh), "mesh");
   return names;

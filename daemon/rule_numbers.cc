@@ -7,22 +7,24 @@ namespace popgate {
 namespace {
 
 // Frees the rows that no configured rule, no hit under way and no mitigation needs.
-void release_unused(const RuleSet& rules, Ledger& ledger, const std::function<bool(RuleId)>& is_referred_to) {
+void release_unused(const RuleSet& rules, Ledger& ledger, const std::unordered_set<RuleId>& referred_to) {
   for (const RuleNumber number : ledger.rows()) {
     const LedgerRow row = ledger.row(number);
-    if (rules.by_id(row.rule) == nullptr && row.pending() == 0 && !is_referred_to(row.rule)) ledger.release(number);
+    if (rules.by_id(row.rule) == nullptr && row.pending() == 0 && !referred_to.contains(row.rule))
+      ledger.release(number);
   }
 }
 
 }  // namespace
 
-Result<RuleSet> number_rules(const RuleSet& rules, Ledger& ledger, const std::function<bool(RuleId)>& is_referred_to) {
+Result<RuleSet> number_rules(const RuleSet& rules, Ledger& ledger,
+                             const std::function<std::unordered_set<RuleId>()>& referred_to) {
   std::vector<Rule> numbered = rules.all();
   bool released = false;
   for (Rule& rule : numbered) {
     std::optional<RuleNumber> number = ledger.number_for(rule.id);
     if (!number && !released) {
-      release_unused(rules, ledger, is_referred_to);
+      release_unused(rules, ledger, referred_to());
       released = true;
       number = ledger.number_for(rule.id);
     }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <unordered_set>
 
 #include "daemon/collect/ledger.h"
 #include "daemon/result.h"
@@ -16,9 +17,9 @@
 
 namespace popgate {
 
-/// `is_referred_to`: whether a mitigation of the rule is still held. Fails when more rules are wanted than there are
-/// numbers.
+/// `referred_to`: gives the rules of which a mitigation is still held; asked only when the ledger has no row left.
+/// Fails when more rules are wanted than there are numbers.
 [[nodiscard]] Result<RuleSet> number_rules(const RuleSet& rules, Ledger& ledger,
-                                           const std::function<bool(RuleId)>& is_referred_to);
+                                           const std::function<std::unordered_set<RuleId>()>& referred_to);
 
 }  // namespace popgate

@@ -123,6 +123,13 @@ void Workers::deliver_offers() {
 }
 
 // A turn that runs out of budget ends at a ring, and the next one begins there.
+void Workers::stop_taking() {
+  poll_.stop();
+  polling_ = true;  // nothing may start it again
+  event_del(acceptable_.get());
+  accept_again_.stop();
+}
+
 void Workers::turn() {
   std::uint64_t budget = kHitsPerTurn;
   bool more = false;

@@ -79,6 +79,9 @@ class Workers {
 
   /// Takes everything that waits now in every ring: before the last flush of a daemon that stops.
   void drain_all();
+  /// From now on rings are left alone and nobody is accepted: hits wait for the next daemon instead of being lost with
+  /// this one.
+  void stop_taking();
 
   [[nodiscard]] std::vector<WorkerStatus> status() const;
   /// Adds per rule what waits in rings and what workers dropped that is not in the ledger yet. With these,
