@@ -156,12 +156,18 @@ ConfigOutcome parse_config(const std::string& text, const std::string& file_name
 
 ConfigOutcome load_config(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  // An empty file is a right one, but copying nothing counts as a failure. A folder fails at the first byte.
+  // An empty file is a right one. A folder fails at the first byte.
   const bool empty = file.peek() == std::ifstream::traits_type::eof() && !file.bad() && file.is_open();
-  if (!empty && (!file || !(text << file.rdbuf())))
+  if (empty) return read_text("", path, true);
+  std::string text;
+  char piece[65536];
+  while (text.size() <= kConfigBytesMax && file.read(piece, sizeof piece).gcount() > 0) {
+    text.append(piece, static_cast<std::size_t>(file.gcount()));
+  }
+  if (text.empty()) {
     return one_fault({path, 0, 0, "", std::string("a file that cannot be read: ") + std::strerror(errno), ""});
-  return read_text(text.str(), path, true);
+  }
+  return read_text(text, path, true);
 }
 
 }  // namespace popgate

@@ -85,13 +85,16 @@ void add_looking(CLI::App& app, CtlCommand& command, Parsed& parsed) {
   add_duration(*ready, "--wait", "Wait so long for it, also for the daemon itself", command.wait);
   ready->add_flag("--quiet", command.quiet, "Print nothing; the exit status says it");
   app.add_subcommand("peers", "The other nodes: connected, up to date, how fast they enforce");
-  app.add_subcommand("rules", "The rules, and where every hit of each went");
+  CLI::App* rules = app.add_subcommand("rules", "The rules, and where every hit of each went");
+  rules->add_option("--rule", parsed.rule, "Only this rule");
+  rules->add_option("--limit", parsed.limit, "So many (1000)")->check(CLI::Range(1, 10'000));
+  rules->add_option("--offset", command.offset, "After so many");
   CLI::App* mitigations = app.add_subcommand("mitigations", "Who is blocked, until when, by whom, on what evidence");
   mitigations->add_option("--rule", parsed.rule, "Only of this rule");
   mitigations->add_option("--key", parsed.key, "Only of this key");
   mitigations->add_option("--by", parsed.by, "Only decided by this node");
   mitigations->add_option("--kind", parsed.kind, "Only these")->check(CLI::IsMember({"automatic", "operator", "lift"}));
-  mitigations->add_option("--limit", parsed.limit, "So many (1000)")->check(CLI::Range(1, 100'000));
+  mitigations->add_option("--limit", parsed.limit, "So many (1000)")->check(CLI::Range(1, 10'000));
   mitigations->add_option("--offset", command.offset, "After so many");
   CLI::App* explain = app.add_subcommand("explain", "Everything that the node knows about one client under one rule");
   add_target(*explain, parsed.target);
@@ -110,7 +113,7 @@ void add_acting(CLI::App& app, Parsed& parsed) {
   app.add_subcommand("ring-check", "Do twemproxy and libmemcached place keys alike?");
 }
 
-std::string mitigations_query(const Parsed& parsed, std::uint64_t offset) {
+std::string looking_query(const Parsed& parsed, std::uint64_t offset) {
   std::string query;
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) query.append(query.empty() ? "?" : "&").append(name).append("=").append(percent_encode(value));
@@ -135,7 +138,7 @@ std::string order_body(const std::string& name, const Parsed& parsed) {
 CtlRequest request_of(const CtlCommand& command, const Parsed& parsed) {
   const std::string& name = command.name;
   const std::string path = "/" + name;
-  if (name == "mitigations") return {"GET", path + mitigations_query(parsed, command.offset), ""};
+  if (name == "mitigations" || name == "rules") return {"GET", path + looking_query(parsed, command.offset), ""};
   if (name == "explain") return {"GET", path + "?" + parsed.target.query(), ""};
   if (name == "block" || name == "lift") return {"POST", path, order_body(name, parsed)};
   if (name == "reload" || name == "ring-check") return {"POST", path, ""};

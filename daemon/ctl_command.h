@@ -25,7 +25,7 @@ struct CtlCommand {
   bool json = false;
   bool quiet = false;
   std::chrono::milliseconds wait{0};  // of ready
-  std::uint64_t offset = 0;           // of mitigations
+  std::uint64_t offset = 0;           // of mitigations and rules
   CtlRequest request;
 };
 

@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -24,8 +25,16 @@ Result<std::optional<std::string>> text_field(const json& body, const char* name
   return std::optional(body[name].get<std::string>());
 }
 
+constexpr std::string_view kOrderFields[] = {"key", "rule", "values", "reason", "for_ms"};
+
 Result<KeyName> key_name(const json& body) {
   if (!body.is_object()) return Error{"body: found " + std::string(body.type_name()) + ", allowed: a JSON object"};
+  for (const auto& [field, value] : body.items()) {
+    if (std::ranges::find(kOrderFields, field) == std::end(kOrderFields)) {
+      return Error{"body: found the field " + json(field).dump(-1, ' ', true, json::error_handler_t::replace) +
+                   ", allowed: key, rule, values, reason, for_ms"};
+    }
+  }
   KeyName name;
   auto key = text_field(body, "key");
   auto rule = text_field(body, "rule");
@@ -101,7 +110,7 @@ void OperatorOrders::block(const json& body, const AnswerFunction& answer) {
   const PopInstant wall = PopClock::now();
   const Status done = setup_.mitigations.block(block, HostClock::now(), wall);
   if (!done) return refuse(answer, kConflict, done.error());
-  spdlog::warn("operator blocked key {} for {} ms: {}", key_text(named.key), duration->count() / 1000, order->reason);
+  spdlog::warn("operator blocked key {} for {} ms", key_text(named.key), duration->count() / 1000);
   const json said = {{"key", key_text(named.key)}, {"until", time_text(wall + *duration)}};
   answer(&said, nullptr);
 }
@@ -113,7 +122,7 @@ void OperatorOrders::lift(const json& body, const AnswerFunction& answer) {
   const PopInstant wall = PopClock::now();
   const Status done = setup_.mitigations.lift({key, wall, order->reason}, HostClock::now(), wall);
   if (!done) return refuse(answer, kConflict, done.error());
-  spdlog::warn("operator lifted key {}: {}", key_text(key), order->reason);
+  spdlog::warn("operator lifted key {}", key_text(key));
   const json said = {{"key", key_text(key)}};
   answer(&said, nullptr);
 }

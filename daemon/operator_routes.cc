@@ -2,7 +2,6 @@
 #include "daemon/operator_routes.h"
 
 #include <charconv>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "daemon/admin_server.h"
@@ -42,24 +41,37 @@ std::optional<std::size_t> number_of(const AdminRequest& request, std::string_vi
   return value;
 }
 
-void show_mitigations(const OperatorViews& views, const AdminRequest& request, AdminReply& reply) {
-  const auto limit = number_of(request, "limit", 1000, kMitigationsShownMax);
+struct Page {
+  std::size_t limit;
+  std::size_t offset;
+};
+
+Result<Page> page_of(const AdminRequest& request) {
+  const auto limit = number_of(request, "limit", 1000, kShownMax);
   const auto offset = number_of(request, "offset", 0, SIZE_MAX);
   if (!limit || *limit == 0) {
-    return refuse(reply, kBadRequest,
-                  "limit: found \"" + request.value("limit").value_or("") + "\", allowed: 1 to " +
-                      std::to_string(kMitigationsShownMax));
+    return Error{"limit: found \"" + request.value("limit").value_or("") + "\", allowed: 1 to " +
+                 std::to_string(kShownMax)};
   }
-  if (!offset) {
-    return refuse(reply, kBadRequest,
-                  "offset: found \"" + request.value("offset").value_or("") + "\", allowed: a whole number");
-  }
+  if (!offset) return Error{"offset: found \"" + request.value("offset").value_or("") + "\", allowed: a whole number"};
+  return Page{*limit, *offset};
+}
+
+void show_mitigations(const OperatorViews& views, const AdminRequest& request, AdminReply& reply) {
+  const Result<Page> page = page_of(request);
+  if (!page) return refuse(reply, kBadRequest, page.error());
   answer(reply, views.mitigations({.rule = request.value("rule"),
                                    .key = request.value("key"),
                                    .by = request.value("by"),
                                    .kind = request.value("kind"),
-                                   .limit = *limit,
-                                   .offset = *offset}));
+                                   .limit = page->limit,
+                                   .offset = page->offset}));
+}
+
+void show_rules(const OperatorViews& views, const AdminRequest& request, AdminReply& reply) {
+  const Result<Page> page = page_of(request);
+  if (!page) return refuse(reply, kBadRequest, page.error());
+  answer(reply, views.rules({.rule = request.value("rule"), .limit = page->limit, .offset = page->offset}));
 }
 
 void explain(const OperatorViews& views, const AdminRequest& request, AdminReply& reply) {
@@ -77,12 +89,11 @@ void show_readiness(const OperatorViews& views, AdminReply& reply) {
 
 // Hands the outcome of an order to its reply, now or later.
 OperatorOrders::AnswerFunction replier(AdminReply reply) {
-  const auto shared = std::make_shared<AdminReply>(std::move(reply));
-  return [shared](const json* said, const Refusal* refusal) {
-    if (said != nullptr) return answer(*shared, *said);
+  return [reply = std::move(reply)](const json* said, const Refusal* refusal) mutable {
+    if (said != nullptr) return answer(reply, *said);
     json body = {{"error", refusal->text}};
     if (!refusal->faults.empty()) body["faults"] = refusal->faults;
-    shared->json(refusal->status, text_of(body));
+    reply.json(refusal->status, text_of(body));
   };
 }
 
@@ -103,7 +114,8 @@ void add_operator_routes(AdminServer& server, const OperatorViews& views, Operat
   server.route("GET", "/status", [&](const AdminRequest&, AdminReply reply) { answer(reply, views.status()); });
   server.route("GET", "/ready", [&](const AdminRequest&, AdminReply reply) { show_readiness(views, reply); });
   server.route("GET", "/peers", [&](const AdminRequest&, AdminReply reply) { answer(reply, views.peers()); });
-  server.route("GET", "/rules", [&](const AdminRequest&, AdminReply reply) { answer(reply, views.rules()); });
+  server.route("GET", "/rules",
+               [&](const AdminRequest& request, AdminReply reply) { show_rules(views, request, reply); });
   server.route("GET", "/mitigations",
                [&](const AdminRequest& request, AdminReply reply) { show_mitigations(views, request, reply); });
   server.route("GET", "/explain",

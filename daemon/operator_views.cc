@@ -199,7 +199,7 @@ json OperatorViews::peers() const {
   return {{"listen", mesh.listen}, {"coverage", mesh.coverage}, {"peers", listed}};
 }
 
-json OperatorViews::rules() const {
+json OperatorViews::rules(const RulesQuery& query) const {
   std::map<RuleNumber, std::uint64_t> waiting;
   std::map<RuleNumber, std::uint64_t> dropped;
   stages_.workers.add_pending(waiting, dropped);
@@ -212,8 +212,12 @@ json OperatorViews::rules() const {
                                  if (stages_.mitigations.enforcement(entry.key, now)) ++enforced[entry.rule];
                                });
 
+  std::size_t total = 0;
+  const auto is_shown = [&](std::size_t shown) { return total++ >= query.offset && shown < query.limit; };
   json listed = json::array();
   for (const Rule& rule : stages_.rules->all()) {
+    if (query.rule && rule.name != *query.rule) continue;
+    if (!is_shown(listed.size())) continue;
     listed.push_back({{"name", rule.name},
                       {"number", rule.number},
                       {"id", hash_text(rule.id)},
@@ -233,10 +237,14 @@ json OperatorViews::rules() const {
   json former = json::array();
   for (const RuleNumber number : stages_.ledger.rows()) {
     const LedgerRow row = stages_.ledger.row(number);
-    if (stages_.rules->by_id(row.rule) != nullptr) continue;
+    if (query.rule || stages_.rules->by_id(row.rule) != nullptr) continue;
+    if (!is_shown(listed.size() + former.size())) continue;
     former.push_back({{"number", number}, {"id", hash_text(row.rule)}, {"hits", hits_of(row, outside(number))}});
   }
-  return {{"revision", hash_text(stages_.rules->revision())}, {"rules", listed}, {"former_rules", former}};
+  return {{"revision", hash_text(stages_.rules->revision())},
+          {"total", total},
+          {"rules", listed},
+          {"former_rules", former}};
 }
 
 Result<json> OperatorViews::mitigations(const MitigationsQuery& query) const {
@@ -303,20 +311,25 @@ json OperatorViews::slots_and_rate(const NamedKey& named) const {
                           .fresh = false,
                           .counters_lost = stages_.store.counters_lost(named.key, now)};
   const Rate rate = estimate_rate(totals, slots, now, lifted_through(stages_.mitigations, slots, named.key));
-  return {{"slots", listed}, {"rate", rate_of(rate)}, {"limit", named.rule->limit}};
+  return {{"slots", listed},
+          {"rate", rate_of(rate)},
+          {"limit", named.rule->limit},
+          {"window_ms", whole_ms(named.rule->window.window)}};
 }
 
 Result<json> OperatorViews::explain(const KeyName& name) const {
   const Result<NamedKey> named = named_key(name);
   if (!named) return Error{named.error()};
   const HostInstant now = HostClock::now();
-  json answer = {{"key", key_text(named->key)},
+  json answer = {{"node", stages_.config.node},
+                 {"key", key_text(named->key)},
                  {"rule", named->rule != nullptr ? json(named->rule->name) : json(nullptr)},
                  {"enforced", nullptr},
                  {"entries", json::array()},
                  {"slots", json::array()},
                  {"rate", nullptr},
-                 {"limit", nullptr}};
+                 {"limit", nullptr},
+                 {"window_ms", nullptr}};
   if (const auto enforcement = stages_.mitigations.enforcement(named->key, now)) {
     const microseconds remaining = enforcement->until - now;
     answer["enforced"] = {{"until", time_text(PopClock::now() + remaining)},

@@ -59,7 +59,14 @@ struct MitigationsQuery {
   std::size_t limit = 1000;
   std::size_t offset = 0;
 };
-inline constexpr std::size_t kMitigationsShownMax = 100000;
+
+struct RulesQuery {
+  std::optional<std::string> rule;
+  std::size_t limit = 1000;
+  std::size_t offset = 0;
+};
+/// More in one answer would keep the event loop away for longer than a fifth of a second.
+inline constexpr std::size_t kShownMax = 10000;
 
 /// 16 hexadecimal digits.
 [[nodiscard]] std::string hash_text(std::uint64_t hash);
@@ -74,7 +81,7 @@ class OperatorViews {
   /// What is not ready; empty when everything is.
   [[nodiscard]] std::vector<std::string> not_ready() const;
   [[nodiscard]] nlohmann::json peers() const;
-  [[nodiscard]] nlohmann::json rules() const;
+  [[nodiscard]] nlohmann::json rules(const RulesQuery& query) const;
   [[nodiscard]] Result<nlohmann::json> mitigations(const MitigationsQuery& query) const;
   [[nodiscard]] Result<nlohmann::json> explain(const KeyName& name) const;
 

@@ -99,7 +99,7 @@ int run(int argc, char** argv) {
     return kCtlUnreachable;
   }
   exit_status = show(*command, *reply);
-  if (std::fflush(stdout) == 0) return exit_status;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_status;
   complain("cannot write to standard output");
   return kCtlRefused;
 }

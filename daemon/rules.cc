@@ -62,14 +62,17 @@ std::string upper(std::string text) {
   return text;
 }
 
-/// A request can come with an empty header or cookie; an empty host, path or method is none.
-bool stands_for_missing(KeyPart type, std::string_view value) {
-  return value == "-" || (value.empty() && type != KeyPart::kHeader && type != KeyPart::kCookie);
-}
+/// A request can come with an empty header or cookie. An empty host, path, method or address is none; who means that
+/// types `-`, so that an empty shell variable does not name all clients without an address.
+bool may_be_empty(KeyPart type) { return type == KeyPart::kHeader || type == KeyPart::kCookie; }
 
 /// One typed value, in the form that the matcher gives to what comes with a request.
 bool add_typed(KeyBuilder& builder, const KeyPartSpec& part, const std::string& value, std::string& reason) {
-  if (stands_for_missing(part.type, value)) {
+  if (value.empty() && !may_be_empty(part.type)) {
+    reason = "found an empty value, allowed: a value, or - for a request without one";
+    return false;
+  }
+  if (value == "-") {
     builder.add_missing(part.type, part.name);
     return true;
   }

@@ -128,6 +128,9 @@ Result<Report> replay_live(const CommandLine& line, const ReplayRules& rules, Re
   return run_live(plan, matcher, options);
 }
 
+// True when everything that was printed has arrived.
+bool output_arrived() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
+
 int replay(const CommandLine& line) {
   const Result<ReplayRules> rules = rules_of(line);
   if (!rules) {
@@ -158,10 +161,13 @@ int main(int argc, char** argv) {
     case popgate::ReplayTask::kGenerate:
       return popgate::generate(*line);
     case popgate::ReplayTask::kStatistics:
-      return popgate::show_statistics(*line);
+      status = popgate::show_statistics(*line);
+      break;
     case popgate::ReplayTask::kOffline:
     case popgate::ReplayTask::kLive:
-      return popgate::replay(*line);
+      status = popgate::replay(*line);
   }
-  return 0;
+  if (popgate::output_arrived()) return status;
+  popgate::complain("cannot write to standard output");
+  return status == popgate::kDone ? popgate::kDamaged : status;
 }

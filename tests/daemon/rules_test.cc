@@ -150,7 +150,10 @@ TEST(KeyOfValues, missing_and_empty_differ_and_addresses_are_cut_to_their_prefix
   EXPECT_NE(key("-", "k"), key("192.0.2.1", "k"));
   EXPECT_EQ(key("192.0.2.1", "k"), key("::ffff:192.0.2.99", "k"));
   EXPECT_NE(key("192.0.2.1", "k"), key("192.0.3.1", "k"));
-  EXPECT_EQ(key("", "k"), key("-", "k"));
+  Key empty_address;
+  std::string reason;
+  EXPECT_FALSE(key_of_values(rule, HashSecret{}, {"", "k"}, empty_address, reason));
+  EXPECT_EQ(reason, "found an empty value, allowed: a value, or - for a request without one");
 }
 
 // 2,592,000 s are 30 days; W + W/k + 2D, rounded up to seconds, + 10 s for the flush + 1 s for memcached's clock.
