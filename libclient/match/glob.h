@@ -5,7 +5,8 @@
 //
 // The literal head and tail are compared directly; what lies between runs as a bit-parallel automaton, one word a
 // byte of text, so that no pattern and no path can make it slow. Measured: 50 ns for `/api/*/users/*/**edit` on a path
-// of 32 bytes, half of it to set up; 4 ns for `/api/**`, because a single star between head and tail needs no automaton.
+// of 32 bytes, half of it to set up; 4 ns for `/api/**`, because a single star between head and tail needs no
+// automaton.
 //
 // Threads: pure functions.
 // Limits: kGlobStepsMax literal bytes and `?` between the first and the last wildcard.

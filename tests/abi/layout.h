@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The layout that programs compiled against release 0.1 rely on: numbers, not what the compiler says today. Included by
- * a C11 and a C++20 translation unit. Fields may be added at the end; no number here ever changes, except that a struct's
- * size gets a second allowed value. */
+ * a C11 and a C++20 translation unit. Fields may be added at the end; no number here ever changes, except that a
+ * struct's size gets a second allowed value. */
 #ifndef POPGATE_TESTS_ABI_LAYOUT_H
 #define POPGATE_TESTS_ABI_LAYOUT_H
 

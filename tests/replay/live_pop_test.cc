@@ -21,8 +21,8 @@ using process::Pop;
 constexpr char kHundredIn5s[] = "  - {name: flood, key: [client_ip], limit: 100, window: 5s, mitigate: 1m}\n";
 
 std::vector<std::string> live(Pop& pop, std::vector<std::string> more) {
-  std::vector<std::string> argv = {POPGATE_REPLAY, "--live", "--json", "--quiet", "--config",
-                                   pop.node(0).config_file().string()};
+  std::vector<std::string> argv = {POPGATE_REPLAY, "--live",   "--json",
+                                   "--quiet",      "--config", pop.node(0).config_file().string()};
   for (std::size_t i = 0; i < pop.nodes(); ++i) {
     argv.push_back("--worker-socket");
     argv.push_back(pop.node(i).worker_socket().string());
@@ -59,8 +59,8 @@ int exit_status(ChildProcess& program) {
   return status && WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
 }
 
-// The truth of the traffic (replay/traffic.h), twice as fast: a flood of 300/s, pulses of 120/s and a swarm of 160/s from
-// one /64 go over 100 in 5 s; offices (6/s), crawlers (4/s) and visitors do not.
+// The truth of the traffic (replay/traffic.h), twice as fast: a flood of 300/s, pulses of 120/s and a swarm of 160/s
+// from one /64 go over 100 in 5 s; offices (6/s), crawlers (4/s) and visitors do not.
 TEST(LiveReplay, those_who_do_wrong_are_blocked_on_every_node_and_nobody_else) {
   Pop pop({.rules = kHundredIn5s});
   ChildProcess program(live(pop, {"--synthetic", "10s", "--speed-up", "2"}));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program that embeds the library, in C11, as a user would write it: opened without a daemon everything passes, and is
- * counted. Exits with the number of the first line that is not so. */
+ * A program that embeds the library, in C11, as a user would write it: opened without a daemon everything passes, and
+ * is counted. Exits with the number of the first line that is not so. */
 #include <popgate/popgate.h>
 #include <stddef.h>
 #include <string.h>
