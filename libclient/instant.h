@@ -9,7 +9,8 @@
 //
 // Pure code takes its instants as parameters; only the edges of a process read a clock.
 //
-// Threads: everything here may be called from any thread. Reading a clock is a vDSO call, not a system call: on Linux 5.3
+// Threads: everything here may be called from any thread. Reading a clock is a vDSO call, not a system call: on
+// Linux 5.3
 //          and later, where the clock source is one that user space can read (on x86: tsc).
 #pragma once
 
