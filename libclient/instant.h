@@ -9,9 +9,9 @@
 //
 // Pure code takes its instants as parameters; only the edges of a process read a clock.
 //
-// Threads: everything here may be called from any thread. Reading a clock is a vDSO call, not a system call: on
-// Linux 5.3
-//          and later, where the clock source is one that user space can read (on x86: tsc).
+// Threads: everything here may be called from any thread.
+// Cost: reading a clock is a vDSO call and not a system call, on Linux 5.3 and later with a clock source that user
+//       space can read (on x86: tsc).
 #pragma once
 
 #include <time.h>
