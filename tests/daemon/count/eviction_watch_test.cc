@@ -25,7 +25,7 @@ void overfill(const process::Memcached& memcached) {
 
 TEST(EvictionWatch, tells_what_memcached_evicted_since_the_last_answer) {
   process::Memcached memcached(2);
-  const auto address = resolve_endpoint({"127.0.0.1", memcached.port(), ""});
+  const auto address = SocketAddress::resolve(Endpoint{"127.0.0.1", memcached.port(), ""});
   ASSERT_TRUE(address) << address.error();
   EventLoop loop;
   std::uint64_t evicted = 0;
@@ -47,7 +47,7 @@ TEST(EvictionWatch, tells_what_memcached_evicted_since_the_last_answer) {
 
 TEST(EvictionWatch, a_server_that_is_gone_or_restarts_is_no_eviction) {
   process::Memcached memcached(2);
-  const auto address = resolve_endpoint({"127.0.0.1", memcached.port(), ""});
+  const auto address = SocketAddress::resolve(Endpoint{"127.0.0.1", memcached.port(), ""});
   ASSERT_TRUE(address) << address.error();
   EventLoop loop;
   std::uint64_t evicted = 0;
