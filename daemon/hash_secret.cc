@@ -3,38 +3,21 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
+#include "daemon/private_file.h"
 #include "libclient/file_descriptor.h"
 
 namespace popgate {
 namespace {
 
-constexpr std::size_t kFileBytesMax = 64;  // more than a secret has, so that a longer file is noticed
+constexpr std::size_t kFileBytesMax = 1024;  // more than a secret has, so that an error can count them
 
 Error system_error(const std::string& path, const char* what) {
   return {path + ": cannot " + what + ": " + std::strerror(errno)};
-}
-
-Status check_owner(const std::string& path, int descriptor) {
-  struct stat about {};
-  if (fstat(descriptor, &about) != 0) return system_error(path, "look at it");
-  if (!S_ISREG(about.st_mode)) return Error{path + ": found something that is not a file, allowed: a file"};
-  if ((about.st_mode & 077) != 0) {
-    char mode[8];
-    std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(about.st_mode & 07777));
-    return Error{path + ": found mode " + mode + ", allowed: 0600 or 0400 (others must not read the secret)"};
-  }
-  if (about.st_uid != geteuid() && about.st_uid != 0) {
-    return Error{path + ": found owner " + std::to_string(about.st_uid) + ", allowed: " + std::to_string(geteuid()) +
-                 ", the user of this process, or root"};
-  }
-  return {};
 }
 
 std::string hex_text(const HashSecret& secret) {
@@ -91,14 +74,9 @@ Result<HashSecret> parse_secret(const std::string& text) {
 }
 
 Result<HashSecret> load_secret(const std::string& path) {
-  // Without waiting: a pipe of that name must not hang the start.
-  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.is_open()) return system_error(path, "open it");
-  if (Status status = check_owner(path, file.get()); !status) return Error{status.error()};
-  char buffer[kFileBytesMax];
-  const ssize_t bytes = read(file.get(), buffer, sizeof buffer);
-  if (bytes < 0) return system_error(path, "read it");
-  auto secret = parse_secret(std::string(buffer, static_cast<std::size_t>(bytes)));
+  const auto text = read_private_file(path, kFileBytesMax, "the secret");
+  if (!text) return Error{text.error()};
+  auto secret = parse_secret(*text);
   return secret ? secret : Error{path + ": " + secret.error()};
 }
 
