@@ -21,11 +21,11 @@ std::optional<ino_t> inode_of(int descriptor) {
 
 }  // namespace
 
-AdminConnections::AdminConnections(event_base* base, const Limits& limits)
-    : base_(base),
+AdminConnections::AdminConnections(EventLoop& loop, const Limits& limits)
+    : loop_(loop),
       limits_(limits),
-      learn_(base, [this] { learn_descriptors(); }),
-      go_on_(base, [this] { go_on_below_bound(); }) {}
+      learn_(loop, [this] { learn_descriptors(); }),
+      go_on_(loop, [this] { go_on_below_bound(); }) {}
 
 AdminConnections::~AdminConnections() {
   for (bufferevent* buffer : fresh_) bufferevent_decref(buffer);
@@ -39,7 +39,7 @@ void AdminConnections::watch(evconnlistener* listener) {
 }
 
 bufferevent* AdminConnections::add() {
-  bufferevent* const buffer = bufferevent_socket_new(base_, -1, BEV_OPT_CLOSE_ON_FREE);
+  bufferevent* const buffer = bufferevent_socket_new(loop_.base(), -1, BEV_OPT_CLOSE_ON_FREE);
   POPGATE_ASSERT(buffer != nullptr);
   bufferevent_setwatermark(buffer, EV_READ, 0, limits_.received_bytes_max);
   bufferevent_incref(buffer);  // it may be freed before the next turn

@@ -21,7 +21,6 @@
 
 struct bufferevent;
 struct evconnlistener;
-struct event_base;
 
 namespace popgate {
 
@@ -34,7 +33,7 @@ class AdminConnections {
     std::size_t received_bytes_max;  // a connection, not yet taken by HTTP; more stays with the kernel and the client
   };
 
-  AdminConnections(event_base* base, const Limits& limits);
+  AdminConnections(EventLoop& loop, const Limits& limits);
   ~AdminConnections();
   AdminConnections(const AdminConnections&) = delete;
   AdminConnections& operator=(const AdminConnections&) = delete;
@@ -55,7 +54,7 @@ class AdminConnections {
   void learn_descriptors();
   void go_on_below_bound();
 
-  event_base* base_;
+  EventLoop& loop_;
   Limits limits_;
   evconnlistener* listener_ = nullptr;
   std::vector<bufferevent*> fresh_;  // accepted in this turn of the loop; a reference each

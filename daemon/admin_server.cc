@@ -87,18 +87,18 @@ struct AdminServer::Exchange {
 
 void AdminServer::HttpDeleter::operator()(evhttp* http) const noexcept { evhttp_free(http); }
 
-Result<std::unique_ptr<AdminServer>> AdminServer::open(event_base* base, const std::string& socket_path,
+Result<std::unique_ptr<AdminServer>> AdminServer::open(EventLoop& loop, const std::string& socket_path,
                                                        const Limits& limits) {
   Result<UnixListener> socket = UnixListener::listen(socket_path, {"admin socket", SOCK_STREAM, 0600, kAdminBacklog});
   if (!socket) return Error{socket.error()};
-  return std::unique_ptr<AdminServer>(new AdminServer(base, *std::move(socket), limits));
+  return std::unique_ptr<AdminServer>(new AdminServer(loop, *std::move(socket), limits));
 }
 
-AdminServer::AdminServer(event_base* base, UnixListener socket, const Limits& limits)
+AdminServer::AdminServer(EventLoop& loop, UnixListener socket, const Limits& limits)
     : socket_(std::move(socket)),
       client_timeout_(limits.client_timeout),
-      connections_(base, {limits.connections_max, kAdminHeaderBytesMax + kAdminBodyBytesRead}),
-      http_(evhttp_new(base)) {
+      connections_(loop, {limits.connections_max, kAdminHeaderBytesMax + kAdminBodyBytesRead}),
+      http_(evhttp_new(loop.base())) {
   POPGATE_ASSERT(http_ != nullptr);
   evhttp_set_max_headers_size(http_.get(), kAdminHeaderBytesMax);
   evhttp_set_max_body_size(http_.get(), kAdminBodyBytesRead);
@@ -112,7 +112,7 @@ AdminServer::AdminServer(event_base* base, UnixListener socket, const Limits& li
   const auto accept = [](event_base*, void* connections) { return static_cast<AdminConnections*>(connections)->add(); };
   evhttp_set_bevcb(http_.get(), accept, &connections_);
   evconnlistener* const listener =
-      evconnlistener_new(base, nullptr, nullptr, LEV_OPT_CLOSE_ON_EXEC, 0, socket_.descriptor());
+      evconnlistener_new(loop.base(), nullptr, nullptr, LEV_OPT_CLOSE_ON_EXEC, 0, socket_.descriptor());
   POPGATE_ASSERT(listener != nullptr && evhttp_bind_listener(http_.get(), listener) != nullptr);
   connections_.watch(listener);
 }

@@ -28,7 +28,6 @@
 #include "daemon/result.h"
 #include "daemon/unix_listener.h"
 
-struct event_base;
 struct evhttp;
 struct evhttp_request;
 
@@ -48,11 +47,11 @@ class AdminServer {
     std::chrono::milliseconds client_timeout = kAdminClientTimeout;
   };
 
-  /// Takes over the socket of a dead daemon; refuses where one listens. The base must outlive the server.
-  [[nodiscard]] static Result<std::unique_ptr<AdminServer>> open(event_base* base, const std::string& socket_path) {
-    return open(base, socket_path, Limits{});
+  /// Takes over the socket of a dead daemon; refuses where one listens. The loop must outlive the server.
+  [[nodiscard]] static Result<std::unique_ptr<AdminServer>> open(EventLoop& loop, const std::string& socket_path) {
+    return open(loop, socket_path, Limits{});
   }
-  [[nodiscard]] static Result<std::unique_ptr<AdminServer>> open(event_base* base, const std::string& socket_path,
+  [[nodiscard]] static Result<std::unique_ptr<AdminServer>> open(EventLoop& loop, const std::string& socket_path,
                                                                  const Limits& limits);
   /// Cuts every client; replies that are still to come go nowhere.
   ~AdminServer();
@@ -74,7 +73,7 @@ class AdminServer {
     std::uint64_t failed = 0;   // answered with 500 and more
   };
 
-  AdminServer(event_base* base, UnixListener socket, const Limits& limits);
+  AdminServer(EventLoop& loop, UnixListener socket, const Limits& limits);
   void receive(evhttp_request* request);
   void send(const std::shared_ptr<Exchange>& exchange, AdminAnswer answer);
 

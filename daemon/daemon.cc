@@ -31,6 +31,7 @@
 #include "daemon/publish/rules_file.h"
 #include "daemon/rule_numbers.h"
 #include "daemon/rules_reload.h"
+#include "daemon/socket_transport.h"
 
 namespace popgate {
 namespace {
@@ -96,6 +97,7 @@ class PopDaemon final : public Daemon {
   std::uint64_t incarnation_;
   PopInstant started_at_ = PopClock::now();
   EventLoop loop_;
+  SocketTransport sockets_{loop_};
 
   // The stages, in the order of the path; they go in the reverse order.
   SharedRules rules_;
@@ -166,7 +168,7 @@ Status PopDaemon::open_collect() {
   collector_.emplace(Collector::Options{.seed = random_seed()}, *ledger_);
   collector_->use_rules(rules_);
   Result<std::unique_ptr<Workers>> workers =
-      Workers::open(loop_.base(),
+      Workers::open(loop_,
                     {.socket_path = config_.worker_socket,
                      .socket_mode = static_cast<mode_t>(config_.worker_socket_mode),
                      .workers_max = config_.workers_max},
@@ -188,7 +190,8 @@ Status PopDaemon::open_count() {
     return {};
   }
   Result<std::unique_ptr<MemcachedStore>> store = MemcachedStore::make(*config_.counters,
-                                                                       {.base = loop_.base(),
+                                                                       {.reactor = &loop_,
+                                                                        .transport = &sockets_,
                                                                         .ledger = ledger_.get(),
                                                                         .rules = rules_,
                                                                         .flush_interval = config_.flush_interval,
@@ -246,7 +249,7 @@ void PopDaemon::take_over() {
 Status PopDaemon::open_peers() {
   if (!config_.mesh) return {};
   Result<std::unique_ptr<Mesh>> mesh =
-      Mesh::start(loop_.base(),
+      Mesh::start(loop_, sockets_,
                   {.pop = config_.pop,
                    .node = config_.node,
                    .incarnation = incarnation_,
@@ -256,7 +259,6 @@ Status PopDaemon::open_peers() {
                    .peers = config_.mesh->peers,
                    .seed = random_seed(),
                    .timings = {},
-                   .clocks = {},
                    .on_snapshot = [this](const std::string&) { mitigations_->allow_originating(0); }},
                   *mitigations_);
   if (!mesh) return Error{mesh.error()};
@@ -265,7 +267,7 @@ Status PopDaemon::open_peers() {
 }
 
 Status PopDaemon::open_admin() {
-  Result<std::unique_ptr<AdminServer>> server = AdminServer::open(loop_.base(), config_.admin_socket);
+  Result<std::unique_ptr<AdminServer>> server = AdminServer::open(loop_, config_.admin_socket);
   if (!server) return Error{server.error()};
   admin_ = *std::move(server);
   views_.emplace(

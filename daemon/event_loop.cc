@@ -13,6 +13,26 @@ void call_back(evutil_socket_t /*descriptor*/, short /*what*/, void* callback) {
   (*static_cast<std::function<void()>*>(callback))();
 }
 
+class LoopTimer final : public ReactorTimer {
+ public:
+  LoopTimer(event_base* base, std::function<void()> callback) : base_(base), callback_(std::move(callback)) {}
+
+  void start(microseconds delay, bool again) override {
+    event_.reset(event_new(base_, -1, again ? EV_PERSIST : 0, call_back, &callback_));
+    POPGATE_ASSERT(event_ != nullptr);
+    const timeval after{.tv_sec = delay.count() / 1'000'000, .tv_usec = delay.count() % 1'000'000};
+    POPGATE_ASSERT(event_add(event_.get(), &after) == 0);
+  }
+  void stop() override {
+    if (event_) event_del(event_.get());
+  }
+
+ private:
+  event_base* base_;
+  std::function<void()> callback_;
+  std::unique_ptr<event, EventDeleter> event_;
+};
+
 }  // namespace
 
 // libevent writes with writev, which cannot ask for no signal: without this, a peer that closes its connection at the
@@ -30,23 +50,8 @@ void EventLoop::stop() { event_base_loopbreak(base_); }
 
 void EventDeleter::operator()(event* event) const noexcept { event_free(event); }
 
-Timer::Timer(const EventLoop& loop, std::function<void()> callback) : Timer(loop.base(), std::move(callback)) {}
-
-Timer::Timer(event_base* base, std::function<void()> callback) : base_(base), callback_(std::move(callback)) {}
-
-void Timer::start_every(std::chrono::microseconds period) { start(period, true); }
-
-void Timer::start_once(std::chrono::microseconds delay) { start(delay, false); }
-
-void Timer::stop() {
-  if (event_) event_del(event_.get());
-}
-
-void Timer::start(std::chrono::microseconds delay, bool again) {
-  event_.reset(event_new(base_, -1, again ? EV_PERSIST : 0, call_back, &callback_));
-  POPGATE_ASSERT(event_ != nullptr);
-  const timeval after{.tv_sec = delay.count() / 1'000'000, .tv_usec = delay.count() % 1'000'000};
-  POPGATE_ASSERT(event_add(event_.get(), &after) == 0);
+std::unique_ptr<ReactorTimer> EventLoop::make_timer(std::function<void()> callback) {
+  return std::make_unique<LoopTimer>(base_, std::move(callback));
 }
 
 Signal::Signal(const EventLoop& loop, int number, std::function<void()> callback)

@@ -9,21 +9,26 @@
 //             2. From the first loop on, the process ignores SIGPIPE.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
+
+#include "daemon/reactor.h"
 
 struct event;
 struct event_base;
 
 namespace popgate {
 
-class EventLoop {
+class EventLoop final : public Reactor {
  public:
   EventLoop();
-  ~EventLoop();
+  ~EventLoop() override;
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
+
+  [[nodiscard]] HostInstant host_now() const override { return HostClock::now(); }
+  [[nodiscard]] PopInstant wall_now() const override { return PopClock::now(); }
+  [[nodiscard]] std::unique_ptr<ReactorTimer> make_timer(std::function<void()> callback) override;
 
   [[nodiscard]] event_base* base() const noexcept { return base_; }
   /// Returns when stop() was called.
@@ -37,26 +42,6 @@ class EventLoop {
 
 struct EventDeleter {
   void operator()(event* event) const noexcept;
-};
-
-/// Calls back once or again and again after a duration. Not started until start_*.
-class Timer {
- public:
-  Timer(const EventLoop& loop, std::function<void()> callback);
-  Timer(event_base* base, std::function<void()> callback);
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
-
-  void start_every(std::chrono::microseconds period);
-  void start_once(std::chrono::microseconds delay);
-  void stop();
-
- private:
-  void start(std::chrono::microseconds delay, bool again);
-
-  event_base* base_;
-  std::function<void()> callback_;
-  std::unique_ptr<event, EventDeleter> event_;
 };
 
 /// Calls back on the loop when the process gets the signal.

@@ -28,22 +28,22 @@ void add(RingFigures& sum, const RingFigures& figures) {
 
 }  // namespace
 
-Result<std::unique_ptr<Workers>> Workers::open(event_base* base, Options options, Ledger& ledger, HitFunction hit) {
+Result<std::unique_ptr<Workers>> Workers::open(EventLoop& loop, Options options, Ledger& ledger, HitFunction hit) {
   POPGATE_ASSERT(options.workers_max <= kWorkersMax);
   Result<UnixListener> socket =
       UnixListener::listen(options.socket_path, {"worker socket", SOCK_SEQPACKET, options.socket_mode, kWorkerBacklog});
   if (!socket) return Error{socket.error()};
-  return std::unique_ptr<Workers>(new Workers(base, std::move(options), ledger, std::move(hit), std::move(*socket)));
+  return std::unique_ptr<Workers>(new Workers(loop, std::move(options), ledger, std::move(hit), std::move(*socket)));
 }
 
-Workers::Workers(event_base* base, Options options, Ledger& ledger, HitFunction hit, UnixListener socket)
-    : base_(base),
+Workers::Workers(EventLoop& loop, Options options, Ledger& ledger, HitFunction hit, UnixListener socket)
+    : loop_(loop),
       options_(std::move(options)),
       hit_(std::move(hit)),
       socket_(std::move(socket)),
-      accept_again_(base, [this] { event_add(acceptable_.get(), nullptr); }),
-      poll_(base, [this] { turn(); }) {
-  around_.base = base_;
+      accept_again_(loop, [this] { event_add(acceptable_.get(), nullptr); }),
+      poll_(loop, [this] { turn(); }) {
+  around_.base = loop_.base();
   around_.ledger = &ledger;
   around_.offer = &offer_;
   around_.ring_is_attached = [this](const RingId& id) {
@@ -53,7 +53,7 @@ Workers::Workers(event_base* base, Options options, Ledger& ledger, HitFunction 
   around_.refused = [this](const std::string& reason) { note_refusal(reason); };
   around_.attached = [this] { ++figures_.attached; };
   const auto accept = [](evutil_socket_t, short, void* self) { static_cast<Workers*>(self)->accept_workers(); };
-  acceptable_.reset(event_new(base_, socket_.descriptor(), EV_READ | EV_PERSIST, accept, this));
+  acceptable_.reset(event_new(loop_.base(), socket_.descriptor(), EV_READ | EV_PERSIST, accept, this));
   event_add(acceptable_.get(), nullptr);
 }
 

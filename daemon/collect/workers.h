@@ -31,8 +31,6 @@
 #include "daemon/unix_listener.h"
 #include "libclient/instant.h"
 
-struct event_base;
-
 namespace popgate {
 
 static_assert(kWorkersMax < kRingAccountsMax, "an attached ring's account is never forgotten");
@@ -65,7 +63,7 @@ class Workers {
   using HitFunction = std::function<void(const Hit& hit, PopInstant now)>;
 
   /// Listens. Base and ledger must outlive the result. Workers that come before the first offer wait for it.
-  [[nodiscard]] static Result<std::unique_ptr<Workers>> open(event_base* base, Options options, Ledger& ledger,
+  [[nodiscard]] static Result<std::unique_ptr<Workers>> open(EventLoop& loop, Options options, Ledger& ledger,
                                                              HitFunction hit);
   ~Workers();
   Workers(const Workers&) = delete;
@@ -97,7 +95,7 @@ class Workers {
     RingFigures gone;  // of rings that are no more
   };
 
-  Workers(event_base* base, Options options, Ledger& ledger, HitFunction hit, UnixListener socket);
+  Workers(EventLoop& loop, Options options, Ledger& ledger, HitFunction hit, UnixListener socket);
   void accept_workers();
   void accept_one(FileDescriptor socket);
   void pause_accepting();
@@ -108,7 +106,7 @@ class Workers {
   void note_refusal(const std::string& reason);
   [[nodiscard]] RingFigures ring_figures() const;
 
-  event_base* base_;
+  EventLoop& loop_;
   Options options_;
   HitFunction hit_;
   UnixListener socket_;

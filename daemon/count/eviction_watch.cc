@@ -5,11 +5,14 @@
 
 namespace popgate {
 
-EvictionWatch::EvictionWatch(event_base* base, SocketAddress address, milliseconds timeout,
+EvictionWatch::EvictionWatch(Reactor& reactor, Transport& transport, SocketAddress address, milliseconds timeout,
                              std::function<void(std::uint64_t)> evicted)
-    : base_(base), address_(std::move(address)), timeout_(timeout), evicted_(std::move(evicted)), timer_(base, [this] {
-        ask();
-      }) {
+    : reactor_(reactor),
+      transport_(transport),
+      address_(std::move(address)),
+      timeout_(timeout),
+      evicted_(std::move(evicted)),
+      timer_(reactor, [this] { ask(); }) {
   timer_.start_every(kInterval);
   ask();
 }
@@ -18,7 +21,7 @@ void EvictionWatch::ask() {
   if (asking_) return;
   asking_ = true;
   exchange_ = std::make_unique<TextExchange>(
-      TextExchange::Setup{base_, address_, "stats\r\n", 1, timeout_},
+      TextExchange::Setup{&reactor_, &transport_, address_, "stats\r\n", 1, timeout_},
       [this](const MemcachedReply& reply) { take(reply); }, [this](const std::string&) { asking_ = false; });
 }
 

@@ -15,8 +15,8 @@
 #include <optional>
 
 #include "daemon/count/text_exchange.h"
-#include "daemon/event_loop.h"
-#include "daemon/socket_address.h"
+#include "daemon/reactor.h"
+#include "daemon/transport.h"
 
 namespace popgate {
 
@@ -25,7 +25,7 @@ class EvictionWatch {
   static constexpr std::chrono::seconds kInterval{5};
 
   /// `evicted` is told how many more items were evicted since the last answer, when any were.
-  EvictionWatch(event_base* base, SocketAddress address, milliseconds timeout,
+  EvictionWatch(Reactor& reactor, Transport& transport, SocketAddress address, milliseconds timeout,
                 std::function<void(std::uint64_t)> evicted);
 
   /// Asks now, unless it is asking already.
@@ -35,7 +35,8 @@ class EvictionWatch {
  private:
   void take(const MemcachedReply& reply);
 
-  event_base* base_;
+  Reactor& reactor_;
+  Transport& transport_;
   SocketAddress address_;
   milliseconds timeout_;
   std::function<void(std::uint64_t)> evicted_;

@@ -53,7 +53,8 @@ Status MemcachedStore::add_shards(const CountersConfig& config) {
     Result<std::string> tag = placement_.tag_on(static_cast<ShardIndex>(i));
     if (!tag) return Error{tag.error()};
     Shard::Setup shard_setup{
-        .base = setup_.base,
+        .reactor = setup_.reactor,
+        .transport = setup_.transport,
         .name = shard.name,
         .address = proxy_ ? *proxy_ : addresses_[i],
         .ring = placement_.ring_id(),
@@ -64,10 +65,10 @@ Status MemcachedStore::add_shards(const CountersConfig& config) {
         .settle = setup_.flush_interval + 2 * config.timeout + 2 * kMeshDelay,
     };
     shards_.push_back(
-        std::make_unique<Shard>(std::move(shard_setup), windows_, random_, setup_.clock,
+        std::make_unique<Shard>(std::move(shard_setup), windows_, random_,
                                 [this](WindowIndex index, bool fresh, PopInstant now) { report(index, fresh, now); }));
     eviction_watches_.push_back(std::make_unique<EvictionWatch>(
-        setup_.base, addresses_[i], config.timeout,
+        *setup_.reactor, *setup_.transport, addresses_[i], config.timeout,
         [watched = shards_.back().get()](std::uint64_t items) { watched->items_evicted(items); }));
     spdlog::info("count: shard {} of {}: {}, weight {}, at {}{}", i + 1, config.shards.size(), shard.name, shard.weight,
                  shard.address.text(), config.proxy ? ", through twemproxy at " + config.proxy->text() : "");
@@ -79,7 +80,8 @@ Status MemcachedStore::add_shards(const CountersConfig& config) {
 
 std::unique_ptr<RingCheck> MemcachedStore::check_ring(RingCheck::DoneFunction done) {
   RingCheck::Setup setup;
-  setup.base = setup_.base;
+  setup.reactor = setup_.reactor;
+  setup.transport = setup_.transport;
   setup.placement = &placement_;
   for (const auto& shard : shards_) setup.names.push_back(shard->name());
   setup.addresses = addresses_;

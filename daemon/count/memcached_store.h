@@ -24,8 +24,6 @@
 #include "daemon/count/shard.h"
 #include "daemon/result.h"
 
-struct event_base;
-
 namespace popgate {
 
 struct CountersConfig;
@@ -33,13 +31,13 @@ struct CountersConfig;
 class MemcachedStore final : public CounterStore {
  public:
   struct Setup {
-    event_base* base = nullptr;
+    Reactor* reactor = nullptr;
+    Transport* transport = nullptr;
     Ledger* ledger = nullptr;
     SharedRules rules;
     milliseconds flush_interval{50};
     std::uint32_t keys_max = 0;
     std::uint64_t seed = 0;  // for back-off and generation keys
-    Shard::ClockFunction clock = PopClock::now;
   };
 
   /// Looks up the servers' names (which may block) and begins to connect. A shard that does not answer is no error; one

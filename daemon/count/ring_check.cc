@@ -14,7 +14,7 @@ bool RingCheckReport::agrees() const {
 }
 
 RingCheck::RingCheck(Setup setup, DoneFunction done)
-    : setup_(std::move(setup)), done_(std::move(done)), next_step_(setup_.base, [this] {
+    : setup_(std::move(setup)), done_(std::move(done)), next_step_(*setup_.reactor, [this] {
         exchanges_.clear();
         if (reading_) return conclude();
         reading_ = true;
@@ -64,7 +64,8 @@ void RingCheck::write(const SocketAddress& address, std::vector<std::size_t> pro
   ++running_;
   const std::size_t count = probes.size();
   exchanges_.push_back(std::make_unique<TextExchange>(
-      TextExchange::Setup{setup_.base, address, std::move(commands), count, setup_.timeout + kProxyMargin},
+      TextExchange::Setup{setup_.reactor, setup_.transport, address, std::move(commands), count,
+                          setup_.timeout + kProxyMargin},
       [this, probes, next = std::size_t{0}](const MemcachedReply& reply) mutable {
         if (next == probes.size()) return;
         Probe& probe = probes_[probes[next++]];
@@ -92,7 +93,8 @@ void RingCheck::read(ShardIndex shard) {
   if (keys.empty()) keys = " " + own_key(setup_.placement->ring_id(), "none", "probe");
   ++running_;
   exchanges_.push_back(std::make_unique<TextExchange>(
-      TextExchange::Setup{setup_.base, setup_.addresses[shard], "get" + keys + "\r\n", 1, setup_.timeout},
+      TextExchange::Setup{setup_.reactor, setup_.transport, setup_.addresses[shard], "get" + keys + "\r\n", 1,
+                          setup_.timeout},
       [this](const MemcachedReply& reply) { take_value(reply); },
       [this, shard](const std::string& fault) {
         if (!fault.empty()) {

@@ -23,8 +23,8 @@
 
 #include "daemon/count/placement.h"
 #include "daemon/count/text_exchange.h"
-#include "daemon/event_loop.h"
-#include "daemon/socket_address.h"
+#include "daemon/reactor.h"
+#include "daemon/transport.h"
 
 namespace popgate {
 
@@ -46,7 +46,8 @@ struct RingCheckReport {
 class RingCheck {
  public:
   struct Setup {
-    event_base* base = nullptr;
+    Reactor* reactor = nullptr;
+    Transport* transport = nullptr;
     const Placement* placement = nullptr;  // outlives the check
     std::vector<std::string> names;        // of the shards
     std::vector<SocketAddress> addresses;  // of the shards

@@ -8,15 +8,14 @@
 
 namespace popgate {
 
-Shard::Shard(Setup setup, KeyWindows& windows, std::mt19937_64& random, ClockFunction clock, ReportFunction report)
+Shard::Shard(Setup setup, KeyWindows& windows, std::mt19937_64& random, ReportFunction report)
     : setup_(std::move(setup)),
       windows_(windows),
       random_(random),
-      clock_(std::move(clock)),
       report_(std::move(report)),
       generation_key_(own_key(setup_.ring, setup_.generation_tag, "generation")),
-      connection_({setup_.base, setup_.address, setup_.timeout}, *this),
-      retry_timer_(setup_.base, [this] { try_again(); }),
+      connection_({setup_.reactor, setup_.transport, setup_.address, setup_.timeout}, *this),
+      retry_timer_(*setup_.reactor, [this] { try_again(); }),
       backoff_(kRetryFirst, kRetryLongest) {
   connection_.open();
 }
@@ -248,7 +247,8 @@ void Shard::abandon_chains() {
 
 void Shard::read_answered(const ShardBatch& batch, const BatchRead& read, std::optional<std::uint64_t> value) {
   if (read.window == kNoWindow) {
-    if (loss_.generation_read(value, batch.made_at, clock_())) note_loss("its generation key is gone or another");
+    if (loss_.generation_read(value, batch.made_at, setup_.reactor->wall_now()))
+      note_loss("its generation key is gone or another");
     return;
   }
   CountedSlot* const slot = KeyWindows::slot_of(windows_.at(read.window), read.slot);
@@ -257,13 +257,13 @@ void Shard::read_answered(const ShardBatch& batch, const BatchRead& read, std::o
 }
 
 void Shard::observe(CountedSlot& slot, std::uint64_t total, PopInstant asked_at) {
-  if (loss_.slot_read(slot, total, asked_at, clock_())) note_loss("a total fell");
+  if (loss_.slot_read(slot, total, asked_at, setup_.reactor->wall_now())) note_loss("a total fell");
 }
 
 void Shard::get_failed(std::string_view error) { not_reachable(error); }
 
 void Shard::batch_done(const ShardBatch& batch, bool complete, microseconds round_trip) {
-  const PopInstant now = clock_();
+  const PopInstant now = setup_.reactor->wall_now();
   if (complete) {
     figures_.round_trip = round_trip;
     if (!figures_.reachable) now_reachable(now);
@@ -278,21 +278,21 @@ void Shard::batch_done(const ShardBatch& batch, bool complete, microseconds roun
 
 // ---- Whether it can be trusted ------------------------------------------------------------------------------------
 
-void Shard::connected() { send_probe(clock_()); }
+void Shard::connected() { send_probe(setup_.reactor->wall_now()); }
 
 void Shard::now_reachable(PopInstant now) {
   figures_.reachable = true;
   outage_told_ = false;
   reachable_since_ = now;
   backoff_.reset();
-  if (log_limiter_.allow(HostClock::now())) {
+  if (log_limiter_.allow(setup_.reactor->host_now())) {
     spdlog::info("count: shard {} answers at {}", setup_.name, setup_.address.text());
   }
 }
 
 // Also while it was not reachable before: each failure asks for one more attempt, later. Told once an outage.
 void Shard::not_reachable(std::string_view reason) {
-  if (!outage_told_ && log_limiter_.allow(HostClock::now())) {
+  if (!outage_told_ && log_limiter_.allow(setup_.reactor->host_now())) {
     spdlog::warn(
         "count: shard {} at {}: {}; until it answers, its keys are judged by this node's own hits ({} such lines "
         "withheld before)",
@@ -310,7 +310,7 @@ void Shard::try_again() {
   retry_waits_ = false;
   if (connection_.is_closed()) return connection_.open();
   if (figures_.reachable || !connection_.is_connected()) return;
-  if (connection_.batches_in_flight() == 0) return send_probe(clock_());
+  if (connection_.batches_in_flight() == 0) return send_probe(setup_.reactor->wall_now());
   retry_waits_ = true;  // what is in flight will tell
   retry_timer_.start_once(backoff_.next(random_));
 }
@@ -326,13 +326,13 @@ void Shard::generation_answered(const MemcachedReply& /*reply*/) {}  // the read
 
 void Shard::items_evicted(std::uint64_t items) {
   figures_.evictions += items;
-  loss_.note(clock_());
+  loss_.note(setup_.reactor->wall_now());
   note_loss("memcached evicted items: give it more memory");
 }
 
 void Shard::note_loss(std::string_view sign) {
   ++figures_.losses;
-  if (!log_limiter_.allow(HostClock::now())) return;
+  if (!log_limiter_.allow(setup_.reactor->host_now())) return;
   spdlog::warn("count: shard {} lost counters ({}); upper bounds of its keys are unknown for a window", setup_.name,
                sign);
 }

@@ -33,7 +33,8 @@ namespace popgate {
 class Shard : private ShardConnectionOwner {
  public:
   struct Setup {
-    event_base* base = nullptr;
+    Reactor* reactor = nullptr;
+    Transport* transport = nullptr;
     std::string name;
     SocketAddress address;  // the shard's, or the proxy's
     CounterRingId ring = 0;
@@ -45,9 +46,8 @@ class Shard : private ShardConnectionOwner {
   };
   /// Told of every key once its totals are known, or once it is known that they are not (`fresh` is false).
   using ReportFunction = std::function<void(WindowIndex, bool fresh, PopInstant now)>;
-  using ClockFunction = std::function<PopInstant()>;
 
-  Shard(Setup setup, KeyWindows& windows, std::mt19937_64& random, ClockFunction clock, ReportFunction report);
+  Shard(Setup setup, KeyWindows& windows, std::mt19937_64& random, ReportFunction report);
 
   /// A window of this shard has unsent hits.
   void add_due(WindowIndex index);
@@ -110,7 +110,6 @@ class Shard : private ShardConnectionOwner {
   Setup setup_;
   KeyWindows& windows_;
   std::mt19937_64& random_;
-  ClockFunction clock_;
   ReportFunction report_;
   std::string generation_key_;
   ShardConnection connection_;

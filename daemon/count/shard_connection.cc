@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/count/shard_connection.h"
 
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
-#include <event2/event.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-
 #include <algorithm>
-#include <cstring>
 
 #include "daemon/result.h"
 
 namespace popgate {
 namespace {
 
-constexpr std::size_t kReadBytesMax = 256 * 1024;    // a turn of the loop; libevent's 16 KiB costs a call per 300 keys
-constexpr std::size_t kWriteBytesMax = 1024 * 1024;  // a turn of the loop
 constexpr int kDeadlineChecksPerTimeout = 8;
 constexpr microseconds kDeadlineCheckMin{5'000};
 
@@ -37,35 +28,26 @@ std::size_t end_of_get(const std::vector<BatchRead>& reads, std::size_t begin) {
 }  // namespace
 
 ShardConnection::ShardConnection(Setup setup, ShardConnectionOwner& owner)
-    : setup_(std::move(setup)), owner_(owner), deadline_timer_(setup_.base, [this] { check_deadline(); }) {}
-
-ShardConnection::~ShardConnection() {
-  if (event_ != nullptr) bufferevent_free(event_);
-}
+    : setup_(std::move(setup)), owner_(owner), deadline_timer_(*setup_.reactor, [this] { check_deadline(); }) {}
 
 void ShardConnection::open() {
   POPGATE_ASSERT(state_ == State::kClosed);
   state_ = State::kConnecting;
   given_bytes_ = 0;
   parser_ = MemcachedReplyParser{};
-  oldest_since_ = last_check_ = HostClock::now();
+  oldest_since_ = last_check_ = setup_.reactor->host_now();
   deadline_timer_.start_every(check_interval());
-  event_ = bufferevent_socket_new(setup_.base, -1, BEV_OPT_CLOSE_ON_FREE);
-  POPGATE_ASSERT(event_ != nullptr);
-  bufferevent_setcb(event_, on_readable, nullptr, on_event, this);
-  bufferevent_set_max_single_read(event_, kReadBytesMax);
-  bufferevent_set_max_single_write(event_, kWriteBytesMax);
-  bufferevent_enable(event_, EV_READ | EV_WRITE);
-  const int begun = bufferevent_socket_connect(event_, setup_.address.get(), static_cast<int>(setup_.address.bytes()));
-  if (begun != 0 && state_ == State::kConnecting) end("cannot connect", false);
+  stream_ = setup_.transport->dial(setup_.address, {});
+  POPGATE_ASSERT(stream_ != nullptr);
+  stream_->start(*this);
 }
 
 void ShardConnection::send(std::unique_ptr<ShardBatch> batch) {
   POPGATE_ASSERT(state_ == State::kConnected);
-  const HostInstant now = HostClock::now();
+  const HostInstant now = setup_.reactor->host_now();
   if (in_flight_.empty()) oldest_since_ = now;
   const std::string& text = batch->text();
-  evbuffer_add(bufferevent_get_output(event_), text.data(), text.size());
+  stream_->write(text);
   InFlight flight;
   flight.begin_byte = given_bytes_;
   flight.given_at = now;
@@ -74,35 +56,21 @@ void ShardConnection::send(std::unique_ptr<ShardBatch> batch) {
   in_flight_.push_back(std::move(flight));
 }
 
-void ShardConnection::on_event(bufferevent* event, short what, void* self) {
-  auto& connection = *static_cast<ShardConnection*>(self);
-  if ((what & BEV_EVENT_CONNECTED) != 0) {
-    const int on = 1;  // fails on a Unix socket, which needs none
-    setsockopt(bufferevent_getfd(event), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    connection.state_ = State::kConnected;
-    connection.owner_.connected();
-  } else if ((what & BEV_EVENT_EOF) != 0) {
-    connection.end("closed by the other side", false);
-  } else if ((what & BEV_EVENT_ERROR) != 0) {
-    connection.end(evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()), false);
-  }
+void ShardConnection::stream_connected() {
+  state_ = State::kConnected;
+  owner_.connected();
 }
 
-void ShardConnection::on_readable(bufferevent* /*event*/, void* self) {
-  static_cast<ShardConnection*>(self)->read_replies();
-}
-
-void ShardConnection::read_replies() {
-  evbuffer* const input = bufferevent_get_input(event_);
+void ShardConnection::stream_readable() {
   bool good = true;
-  while (good && evbuffer_get_length(input) > 0) {
-    evbuffer_iovec piece{};
-    if (evbuffer_peek(input, -1, nullptr, &piece, 1) < 1) break;  // the first piece, in place
-    good = parser_.feed({static_cast<const char*>(piece.iov_base), piece.iov_len},
-                        [this](const MemcachedReply& reply) { return take_reply(reply); });
-    evbuffer_drain(input, piece.iov_len);
+  while (good) {
+    const std::string_view piece = stream_->peek();
+    if (piece.empty()) return;
+    const std::size_t bytes = piece.size();
+    good = parser_.feed(piece, [this](const MemcachedReply& reply) { return take_reply(reply); });
+    stream_->consume(bytes);
   }
-  if (!good) end(refusal_.empty() ? parser_.fault() : std::exchange(refusal_, {}), false);
+  end(refusal_.empty() ? parser_.fault() : std::exchange(refusal_, {}), false);
 }
 
 bool ShardConnection::refuse(std::string_view what) {
@@ -176,7 +144,7 @@ void ShardConnection::finish_if_done() {
   const ShardBatch& batch = *head.batch;
   if (head.increments_answered < batch.increments().size() || head.reads_ended < batch.reads().size()) return;
   if (batch.creates_generation() && !head.generation_answered) return;
-  const HostInstant now = HostClock::now();
+  const HostInstant now = setup_.reactor->host_now();
   const InFlight done = std::move(head);
   in_flight_.pop_front();
   oldest_since_ = now;
@@ -185,7 +153,7 @@ void ShardConnection::finish_if_done() {
 
 void ShardConnection::check_deadline() {
   // Time in which this process itself did not get to its loop is not the other side's: the replies may be waiting.
-  const HostInstant now = HostClock::now();
+  const HostInstant now = setup_.reactor->host_now();
   const microseconds since_last = now - last_check_;
   if (since_last > 2 * check_interval()) oldest_since_ += since_last - check_interval();
   last_check_ = now;
@@ -200,9 +168,8 @@ microseconds ShardConnection::check_interval() const {
 
 void ShardConnection::end(std::string_view reason, bool timed_out) {
   const std::string kept_reason(reason);  // it may point into what is freed here
-  const std::uint64_t handed_bytes = given_bytes_ - evbuffer_get_length(bufferevent_get_output(event_));
-  bufferevent_free(event_);
-  event_ = nullptr;
+  const std::uint64_t handed_bytes = given_bytes_ - stream_->unsent_bytes();
+  stream_.reset();
   state_ = State::kClosed;
   deadline_timer_.stop();
   std::deque<InFlight> unfinished;

@@ -27,11 +27,9 @@
 
 #include "daemon/count/memcached_reply.h"
 #include "daemon/count/shard_batch.h"
-#include "daemon/event_loop.h"
-#include "daemon/socket_address.h"
+#include "daemon/reactor.h"
+#include "daemon/transport.h"
 #include "libclient/instant.h"
-
-struct bufferevent;
 
 namespace popgate {
 
@@ -55,15 +53,16 @@ class ShardConnectionOwner {
   virtual void connection_ended(std::string_view reason, bool timed_out) = 0;
 };
 
-class ShardConnection {
+class ShardConnection : private StreamOwner {
  public:
   struct Setup {
-    event_base* base = nullptr;
+    Reactor* reactor = nullptr;
+    Transport* transport = nullptr;
     SocketAddress address;
     milliseconds timeout{0};
   };
   ShardConnection(Setup setup, ShardConnectionOwner& owner);
-  ~ShardConnection();
+  ~ShardConnection() override = default;
   ShardConnection(const ShardConnection&) = delete;
   ShardConnection& operator=(const ShardConnection&) = delete;
 
@@ -90,9 +89,9 @@ class ShardConnection {
     bool complete = true;
   };
 
-  static void on_readable(bufferevent* event, void* self);
-  static void on_event(bufferevent* event, short what, void* self);
-  void read_replies();
+  void stream_connected() override;
+  void stream_readable() override;
+  void stream_ended(const std::string& why) override { end(why, false); }
   [[nodiscard]] bool take_reply(const MemcachedReply& reply);
   [[nodiscard]] bool take_increment_reply(InFlight& head, const MemcachedReply& reply);
   [[nodiscard]] bool take_get_reply(InFlight& head, const MemcachedReply& reply);
@@ -107,7 +106,7 @@ class ShardConnection {
   Setup setup_;
   ShardConnectionOwner& owner_;
   State state_ = State::kClosed;
-  bufferevent* event_ = nullptr;
+  std::unique_ptr<Stream> stream_;
   MemcachedReplyParser parser_;
   Timer deadline_timer_;
   std::deque<InFlight> in_flight_;  // oldest first

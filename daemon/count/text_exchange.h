@@ -12,21 +12,21 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "daemon/count/memcached_reply.h"
-#include "daemon/event_loop.h"
-#include "daemon/socket_address.h"
+#include "daemon/reactor.h"
+#include "daemon/transport.h"
 #include "libclient/instant.h"
-
-struct bufferevent;
 
 namespace popgate {
 
-class TextExchange {
+class TextExchange : private StreamOwner {
  public:
   struct Setup {
-    event_base* base = nullptr;
+    Reactor* reactor = nullptr;
+    Transport* transport = nullptr;
     SocketAddress address;
     std::string commands;
     std::size_t replies = 0;  // values and statistics are part of the reply that their END completes
@@ -37,22 +37,22 @@ class TextExchange {
   using EndFunction = std::function<void(const std::string& fault)>;
 
   TextExchange(Setup setup, ReplyFunction reply, EndFunction ended);
-  ~TextExchange();
+  ~TextExchange() override = default;
   TextExchange(const TextExchange&) = delete;
   TextExchange& operator=(const TextExchange&) = delete;
 
  private:
   void start();
-  static void on_readable(bufferevent* event, void* self);
-  static void on_event(bufferevent* event, short what, void* self);
-  void read_replies();
+  void stream_connected() override {}
+  void stream_readable() override;
+  void stream_ended(const std::string& why) override { end(why); }
   void end(const std::string& fault);
 
   Setup setup_;
   ReplyFunction reply_;
   EndFunction ended_;
   MemcachedReplyParser parser_;
-  bufferevent* event_ = nullptr;
+  std::unique_ptr<Stream> stream_;
   Timer timer_;  // first to begin on the loop, then the deadline
   bool over_ = false;
 };

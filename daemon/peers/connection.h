@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One TCP connection that carries frames of the mesh, whichever side opened it.
+// One stream that carries frames of the mesh, whichever side opened it.
 //
 // Threads: the event loop's.
 // Invariants: 1. on_lost is called once at most, and nothing is called after it or after shut().
@@ -17,15 +17,9 @@
 
 #include "daemon/peers/frame.h"
 #include "daemon/peers/wire.h"
-#include "daemon/socket_address.h"
-
-struct bufferevent;
-struct event_base;
+#include "daemon/transport.h"
 
 namespace popgate {
-
-/// When less than this waits to be sent, on_drained is called.
-inline constexpr std::size_t kDrainedBytes = 64 * 1024;
 
 struct ConnectionCounts {
   std::uint64_t bytes_in = 0;
@@ -34,27 +28,24 @@ struct ConnectionCounts {
   std::uint64_t frames_out = 0;
 };
 
-class Connection : public std::enable_shared_from_this<Connection> {
+class Connection : public std::enable_shared_from_this<Connection>, private StreamOwner {
  public:
   struct Loss {
     std::string why;
     bool rubbish = false;  // the peer sent what is no message of ours
   };
   struct Events {
-    std::function<void()> on_connected;  // of a dialled one
+    std::function<void()> on_connected;
     std::function<void(const wire::Message&)> on_message;
     std::function<void()> on_batch_read;  // all messages of one read were handed over
     std::function<void()> on_drained;
     std::function<void(const Loss&)> on_lost;
   };
 
-  /// Null when the kernel gives no socket.
-  [[nodiscard]] static std::shared_ptr<Connection> dial(event_base* base, const SocketAddress& address,
-                                                        std::size_t output_bytes_max, Events events);
-  /// Takes over the descriptor.
-  [[nodiscard]] static std::shared_ptr<Connection> accepted(event_base* base, int descriptor,
-                                                            std::size_t output_bytes_max, Events events);
-  ~Connection();
+  /// Over a stream of a Transport, not started yet.
+  [[nodiscard]] static std::shared_ptr<Connection> over(std::unique_ptr<Stream> stream, std::size_t output_bytes_max,
+                                                        Events events);
+  ~Connection() override = default;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -64,21 +55,22 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send_last(const wire::Message& message);
   /// Closed at once; nothing is called back any more.
   void shut();
-  [[nodiscard]] bool is_open() const { return bev_ != nullptr; }
+  [[nodiscard]] bool is_open() const { return stream_ != nullptr; }
   [[nodiscard]] std::size_t output_bytes() const;
   [[nodiscard]] const ConnectionCounts& counts() const { return counts_; }
   /// The peer's message does not belong here: cuts the connection as for any other rubbish.
   void refuse(const std::string& why) { lose({why, true}); }
 
  private:
-  Connection(std::size_t output_bytes_max, Events events);
-  void take(bufferevent* bev);
-  void on_readable();
-  void on_event(short what);
+  Connection(std::unique_ptr<Stream> stream, std::size_t output_bytes_max, Events events);
+  void stream_connected() override;
+  void stream_readable() override;
+  void stream_drained() override;
+  void stream_ended(const std::string& why) override;
   void read_frames();
   void lose(const Loss& loss);
 
-  bufferevent* bev_ = nullptr;
+  std::unique_ptr<Stream> stream_;
   std::size_t output_bytes_max_;
   Events events_;
   FrameReader reader_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/peers/mesh.h"
 
-#include <event2/util.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -72,9 +71,10 @@ void add(ConnectionCounts& sum, const ConnectionCounts& counts) {
 
 }  // namespace
 
-Result<std::unique_ptr<Mesh>> Mesh::start(event_base* base, MeshOptions options, Mitigations& set) {
+Result<std::unique_ptr<Mesh>> Mesh::start(Reactor& reactor, Transport& transport, MeshOptions options,
+                                          Mitigations& set) {
   if (const Status members = check_members(options); !members) return Error{members.error()};
-  std::unique_ptr<Mesh> mesh(new Mesh(base, std::move(options), set));
+  std::unique_ptr<Mesh> mesh(new Mesh(reactor, transport, std::move(options), set));
   if (const Status listening = mesh->listen(); !listening) return Error{listening.error()};
   for (const MemberConfig& member : mesh->options_.peers) {
     if (const Status added = mesh->add_peer(member); !added) return Error{added.error()};
@@ -84,13 +84,13 @@ Result<std::unique_ptr<Mesh>> Mesh::start(event_base* base, MeshOptions options,
   return mesh;
 }
 
-Mesh::Mesh(event_base* base, MeshOptions options, Mitigations& set)
+Mesh::Mesh(Reactor& reactor, Transport& transport, MeshOptions options, Mitigations& set)
     : options_(std::move(options)),
-      context_{base,
+      context_{reactor,
+               transport,
                set,
                identity_of(options_),
                options_.timings,
-               options_.clocks,
                options_.output_bytes_max,
                std::mt19937_64(options_.seed)},
       session_events_{
@@ -100,15 +100,16 @@ Mesh::Mesh(event_base* base, MeshOptions options, Mitigations& set)
                 if (options_.on_snapshot) options_.on_snapshot(node);
               },
           .on_closed = [this](PeerSession& session, const Connection::Loss& loss) { on_closed(session, loss); }},
-      ticker_(base, [this] { tick(); }) {}
+      ticker_(reactor, [this] { tick(); }) {}
 
 Mesh::~Mesh() = default;
 
 Status Mesh::listen() {
   const auto address = address_of("mesh.listen", options_.listen);
   if (!address) return Error{address.error()};
-  auto listener = MeshListener::open(
-      context_.base, *address, [this](int descriptor, const SocketAddress& remote) { on_accept(descriptor, remote); });
+  auto listener = context_.transport.listen(
+      *address,
+      [this](std::unique_ptr<Stream> stream, const SocketAddress& remote) { on_accept(std::move(stream), remote); });
   if (!listener) return Error{"mesh.listen: " + listener.error()};
   listener_ = *std::move(listener);
   return {};
@@ -149,22 +150,21 @@ void Mesh::stop() {
   }
 }
 
-void Mesh::on_accept(int descriptor, const SocketAddress& remote) {
+void Mesh::on_accept(std::unique_ptr<Stream> stream, const SocketAddress& remote) {
   ++counts_.accepted;
   const auto half_open = std::count_if(sessions_.begin(), sessions_.end(), [](const auto& session) {
     return session->is_open() && !session->is_admitted();
   });
   if (static_cast<std::size_t>(half_open) >= kHalfOpenMax) {
     ++counts_.half_open_refused;
-    evutil_closesocket(descriptor);
     return;
   }
-  auto session = std::make_unique<PeerSession>(context_, remote.text(), descriptor, session_events_);
+  auto session = std::make_unique<PeerSession>(context_, remote.text(), std::move(stream), session_events_);
   if (session->is_open()) sessions_.push_back(std::move(session));
 }
 
 Status Mesh::admit(const PeerSession& session, const wire::Hello& hello) {
-  const HostInstant now = context_.clocks.host();
+  const HostInstant now = context_.reactor.host_now();
   const auto refuse = [&](std::string why) -> Status {
     ++counts_.hellos_refused;
     return Error{std::move(why)};
@@ -198,7 +198,7 @@ void Mesh::on_closed(const PeerSession& session, const Connection::Loss& loss) {
   add(heard.closed_counts, session.counts());
   if (loss.rubbish) {
     ++heard.rubbish_cuts;
-    heard.refused_until = context_.clocks.host() + heard.backoff.next(context_.random);
+    heard.refused_until = context_.reactor.host_now() + heard.backoff.next(context_.random);
   } else {
     heard.backoff.reset();
   }
@@ -206,7 +206,7 @@ void Mesh::on_closed(const PeerSession& session, const Connection::Loss& loss) {
 }
 
 void Mesh::log_stranger(const std::string& remote, const std::string& why) {
-  const HostInstant now = context_.clocks.host();
+  const HostInstant now = context_.reactor.host_now();
   if (now < next_stranger_log_) return;
   next_stranger_log_ = now + kStrangerLogInterval;
   spdlog::warn("mesh: connection from {} ended before it was admitted: {}", remote, why);

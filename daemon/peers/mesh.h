@@ -29,7 +29,6 @@
 #include "daemon/metrics.h"
 #include "daemon/mitigate/mitigations.h"
 #include "daemon/peers/mesh_context.h"
-#include "daemon/peers/mesh_listener.h"
 #include "daemon/peers/mesh_metrics.h"
 #include "daemon/peers/peer_link.h"
 #include "daemon/peers/peer_session.h"
@@ -56,15 +55,15 @@ struct MeshOptions {
   std::uint32_t version_min = kMeshVersionMin;
   std::uint32_t version_max = kMeshVersionMax;
   MeshTimings timings;
-  MeshClocks clocks;
   /// A peer's whole set has arrived: what this node did not know of itself, it knows now (allow_originating).
   std::function<void(const std::string& node)> on_snapshot;
 };
 
 class Mesh {
  public:
-  /// Listens and begins to dial. `set` must outlive the mesh.
-  [[nodiscard]] static Result<std::unique_ptr<Mesh>> start(event_base* base, MeshOptions options, Mitigations& set);
+  /// Listens and begins to dial. What is passed by reference must outlive the mesh.
+  [[nodiscard]] static Result<std::unique_ptr<Mesh>> start(Reactor& reactor, Transport& transport, MeshOptions options,
+                                                           Mitigations& set);
   ~Mesh();
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
@@ -90,10 +89,10 @@ class Mesh {
     ConnectionCounts closed_counts;
   };
 
-  Mesh(event_base* base, MeshOptions options, Mitigations& set);
+  Mesh(Reactor& reactor, Transport& transport, MeshOptions options, Mitigations& set);
   [[nodiscard]] Status listen();
   [[nodiscard]] Status add_peer(const MemberConfig& member);
-  void on_accept(int descriptor, const SocketAddress& remote);
+  void on_accept(std::unique_ptr<Stream> stream, const SocketAddress& remote);
   [[nodiscard]] Status admit(const PeerSession& session, const wire::Hello& hello);
   void on_closed(const PeerSession& session, const Connection::Loss& loss);
   void log_stranger(const std::string& remote, const std::string& why);
@@ -103,7 +102,7 @@ class Mesh {
   MeshOptions options_;
   MeshContext context_;
   PeerSession::Events session_events_;
-  std::unique_ptr<MeshListener> listener_;
+  std::unique_ptr<Listener> listener_;
   std::vector<std::unique_ptr<PeerLink>> links_;
   std::vector<std::unique_ptr<PeerSession>> sessions_;  // closed ones until the next tick
   std::map<std::string, Heard> heard_;

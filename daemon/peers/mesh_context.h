@@ -6,14 +6,13 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <random>
 #include <string>
 
 #include "daemon/mitigate/mitigations.h"
 #include "daemon/peers/hello.h"
-
-struct event_base;
+#include "daemon/reactor.h"
+#include "daemon/transport.h"
 
 namespace popgate {
 
@@ -27,17 +26,12 @@ struct MeshTimings {
   milliseconds stable_after{5000};  // live for so long: the next back-off starts small again
 };
 
-struct MeshClocks {
-  std::function<HostInstant()> host = [] { return HostClock::now(); };
-  std::function<PopInstant()> wall = [] { return PopClock::now(); };
-};
-
 struct MeshContext {
-  event_base* base;
+  Reactor& reactor;
+  Transport& transport;
   Mitigations& set;
   MeshIdentity identity;
   MeshTimings timings;
-  MeshClocks clocks;
   std::size_t output_bytes_max;
   std::mt19937_64 random;
 };

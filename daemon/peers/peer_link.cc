@@ -13,33 +13,34 @@ PeerLink::PeerLink(MeshContext& context, std::string name, SocketAddress address
       name_(std::move(name)),
       id_(node_id(name_)),
       address_(address),
-      redial_(context.base, [this] { dial(); }),
+      redial_(context.reactor, [this] { dial(); }),
       backoff_(context.timings.backoff_first, context.timings.backoff_longest) {
   enter(LinkState::kWaiting);
 }
 
 void PeerLink::enter(LinkState state) {
   state_ = state;
-  since_ = context_.clocks.host();
+  since_ = context_.reactor.host_now();
 }
 
 void PeerLink::dial() {
   enter(LinkState::kConnecting);
-  connection_ = Connection::dial(context_.base, address_, context_.output_bytes_max,
+  auto stream = context_.transport.dial(address_, name_);
+  if (stream == nullptr) return on_lost({"the kernel gives no socket"});
+  connection_ = Connection::over(std::move(stream), context_.output_bytes_max,
                                  {.on_connected =
                                       [this] {
                                         enter(LinkState::kGreeting);
-                                        send(hello_of(context_.identity, context_.clocks.host()));
+                                        send(hello_of(context_.identity, context_.reactor.host_now()));
                                       },
                                   .on_message = [this](const wire::Message& message) { on_message(message); },
                                   .on_batch_read = {},
                                   .on_drained = [this] { continue_snapshot(); },
                                   .on_lost = [this](const Connection::Loss& loss) { on_lost(loss); }});
-  if (connection_ == nullptr) on_lost({"the kernel gives no socket"});
 }
 
 void PeerLink::tick() {
-  const HostInstant now = context_.clocks.host();
+  const HostInstant now = context_.reactor.host_now();
   if (is_greeted()) {
     if (now - last_ack_ > context_.timings.silence_max) return give_up("nothing acknowledged in time");
     return send_heartbeat(now);
@@ -51,7 +52,7 @@ void PeerLink::tick() {
 
 void PeerLink::news(const Mitigation& mitigation, bool decided_here) {
   if (!is_greeted()) return;
-  if (decided_here) ack_latency_.sent(sequence_ + 1, context_.clocks.host());
+  if (decided_here) ack_latency_.sent(sequence_ + 1, context_.reactor.host_now());
   send_entry(mitigation, false);
 }
 
@@ -82,7 +83,7 @@ void PeerLink::on_greeting(const wire::Message& message) {
 }
 
 void PeerLink::begin(const wire::Hello& hello) {
-  const HostInstant now = context_.clocks.host();
+  const HostInstant now = context_.reactor.host_now();
   sequence_ = 0;
   acked_ = 0;
   last_ack_ = now;
@@ -116,16 +117,16 @@ void PeerLink::end_snapshot() {
   const std::uint64_t buckets = snapshot_->buckets;
   snapshot_.reset();
   if (state_ == LinkState::kSnapshot) enter(LinkState::kLive);
-  send(wire::SnapshotEnd{++sequence_, context_.clocks.host(), buckets, context_.set.digest()});
+  send(wire::SnapshotEnd{++sequence_, context_.reactor.host_now(), buckets, context_.set.digest()});
 }
 
 void PeerLink::send_entry(const Mitigation& mitigation, bool in_snapshot) {
-  const HostInstant now = context_.clocks.host();
+  const HostInstant now = context_.reactor.host_now();
   send(wire::Entry{++sequence_, now, in_snapshot, mitigation.until - now, mitigation});
 }
 
 void PeerLink::send_heartbeat(HostInstant now) {
-  wire::Heartbeat beat{now, context_.clocks.wall(), sequence_, context_.identity.rules_revision, std::nullopt};
+  wire::Heartbeat beat{now, context_.reactor.wall_now(), sequence_, context_.identity.rules_revision, std::nullopt};
   if (state_ == LinkState::kLive && !snapshot_ && now >= next_digest_) {
     beat.digest = context_.set.digest();
     const auto apart = microseconds(context_.timings.digest).count();
@@ -142,7 +143,7 @@ void PeerLink::send(const wire::Message& message) {
 }
 
 void PeerLink::on_ack(const wire::Ack& ack) {
-  const HostInstant now = context_.clocks.host();
+  const HostInstant now = context_.reactor.host_now();
   if (ack.sequence > sequence_ || ack.sequence < acked_) {
     return connection_->refuse("ack.sequence: found " + std::to_string(ack.sequence) +
                                ", allowed: " + std::to_string(acked_) + " to " + std::to_string(sequence_));
@@ -153,7 +154,7 @@ void PeerLink::on_ack(const wire::Ack& ack) {
   ack_latency_.acknowledged(acked_, now);
   if (ack.echoed > HostInstant{} && ack.echoed <= now) {
     const microseconds rtt = now - ack.echoed;
-    round_trip_.add({rtt, ack.wall + rtt / 2 - context_.clocks.wall()});
+    round_trip_.add({rtt, ack.wall + rtt / 2 - context_.reactor.wall_now()});
   }
   if (ack.resend_buckets != 0 && !snapshot_) {
     ++resends_;
@@ -167,7 +168,7 @@ void PeerLink::give_up(const std::string& why) {
 }
 
 void PeerLink::on_lost(const Connection::Loss& loss) {
-  const HostInstant now = context_.clocks.host();
+  const HostInstant now = context_.reactor.host_now();
   if (state_ == LinkState::kLive && now - since_ >= context_.timings.stable_after) backoff_.reset();
   if (connection_ != nullptr) {
     const ConnectionCounts& counts = connection_->counts();

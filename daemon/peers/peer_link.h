@@ -20,12 +20,12 @@
 #include <vector>
 
 #include "daemon/backoff.h"
-#include "daemon/event_loop.h"
 #include "daemon/peers/ack_latency.h"
 #include "daemon/peers/connection.h"
 #include "daemon/peers/mesh_context.h"
 #include "daemon/peers/peer_status.h"
 #include "daemon/peers/round_trip.h"
+#include "daemon/reactor.h"
 
 namespace popgate {
 

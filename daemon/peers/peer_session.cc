@@ -6,22 +6,21 @@
 
 namespace popgate {
 
-PeerSession::PeerSession(MeshContext& context, std::string remote, int descriptor, const Events& events)
-    : context_(context), events_(events), remote_(std::move(remote)), last_heard_(context.clocks.host()) {
-  connection_ =
-      Connection::accepted(context.base, descriptor, context.output_bytes_max,
-                           {.on_connected = {},
-                            .on_message = [this](const wire::Message& message) { on_message(message); },
-                            .on_batch_read =
-                                [this] {
-                                  if (ack_due_) send_ack();
-                                },
-                            .on_drained = {},
-                            .on_lost = [this](const Connection::Loss& loss) { events_.on_closed(*this, loss); }});
+PeerSession::PeerSession(MeshContext& context, std::string remote, std::unique_ptr<Stream> stream, const Events& events)
+    : context_(context), events_(events), remote_(std::move(remote)), last_heard_(context.reactor.host_now()) {
+  connection_ = Connection::over(std::move(stream), context.output_bytes_max,
+                                 {.on_connected = {},
+                                  .on_message = [this](const wire::Message& message) { on_message(message); },
+                                  .on_batch_read =
+                                      [this] {
+                                        if (ack_due_) send_ack();
+                                      },
+                                  .on_drained = {},
+                                  .on_lost = [this](const Connection::Loss& loss) { events_.on_closed(*this, loss); }});
 }
 
 void PeerSession::tick() {
-  const microseconds silent = context_.clocks.host() - last_heard_;
+  const microseconds silent = context_.reactor.host_now() - last_heard_;
   if (!is_admitted() && silent > context_.timings.hello_timeout) return refuse("no hello in time");
   if (is_admitted() && silent > context_.timings.silence_max) {
     connection_->shut();
@@ -32,7 +31,7 @@ void PeerSession::tick() {
 void PeerSession::on_message(const wire::Message& message) {
   if (std::holds_alternative<wire::UnknownKind>(message)) return;
   if (!is_admitted()) return on_hello(message);
-  last_heard_ = context_.clocks.host();
+  last_heard_ = context_.reactor.host_now();
   if (const auto* entry = std::get_if<wire::Entry>(&message)) return on_entry(*entry);
   if (const auto* beat = std::get_if<wire::Heartbeat>(&message)) return on_heartbeat(*beat);
   if (const auto* end = std::get_if<wire::SnapshotEnd>(&message)) return on_snapshot_end(*end);
@@ -50,7 +49,7 @@ void PeerSession::on_hello(const wire::Message& message) {
   node_ = hello->node;
   id_ = node_id(node_);
   incarnation_ = hello->incarnation;
-  last_heard_ = context_.clocks.host();
+  last_heard_ = context_.reactor.host_now();
   (void)transit_.delay(hello->host, last_heard_);
   if (!connection_->send(hello_of(context_.identity, last_heard_))) refuse("too slow");
 }
@@ -114,7 +113,7 @@ void PeerSession::on_goodbye() {
 
 void PeerSession::send_ack() {
   ack_due_ = false;
-  const wire::Ack ack{sequence_, std::exchange(echo_, HostInstant{}), context_.clocks.wall(),
+  const wire::Ack ack{sequence_, std::exchange(echo_, HostInstant{}), context_.reactor.wall_now(),
                       context_.identity.rules_revision, std::exchange(resend_buckets_, 0)};
   if (connection_->send(ack)) return;
   connection_->shut();

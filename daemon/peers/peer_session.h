@@ -37,7 +37,7 @@ class PeerSession {
     std::function<void(PeerSession&, const Connection::Loss&)> on_closed;
   };
 
-  PeerSession(MeshContext& context, std::string remote, int descriptor, const Events& events);
+  PeerSession(MeshContext& context, std::string remote, std::unique_ptr<Stream> stream, const Events& events);
   PeerSession(const PeerSession&) = delete;
   PeerSession& operator=(const PeerSession&) = delete;
 

@@ -28,10 +28,10 @@ std::size_t reply_bytes(const std::string& received) {
 
 }  // namespace
 
-bool turn_until(const EventLoop& loop, const std::function<bool()>& condition, std::chrono::milliseconds deadline) {
+bool turn_until(EventLoop& loop, const std::function<bool()>& condition, std::chrono::milliseconds deadline) {
   const auto end = std::chrono::steady_clock::now() + deadline;
   // A turn waits for an event, but not past this timer: conditions also change outside the loop.
-  Timer tick(loop.base(), [] {});
+  Timer tick(loop, [] {});
   tick.start_every(std::chrono::milliseconds(2));
   while (!condition()) {
     if (std::chrono::steady_clock::now() >= end) return false;
@@ -40,7 +40,7 @@ bool turn_until(const EventLoop& loop, const std::function<bool()>& condition, s
   return true;
 }
 
-AdminClient::AdminClient(const EventLoop& loop, const std::string& socket_path)
+AdminClient::AdminClient(EventLoop& loop, const std::string& socket_path)
     : loop_(loop), socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -17,13 +17,13 @@
 namespace popgate {
 
 /// Turns the loop until the condition holds; false when the deadline passes first.
-[[nodiscard]] bool turn_until(const EventLoop& loop, const std::function<bool()>& condition,
+[[nodiscard]] bool turn_until(EventLoop& loop, const std::function<bool()>& condition,
                               std::chrono::milliseconds deadline = std::chrono::seconds(10));
 
 class AdminClient {
  public:
   /// Throws when it cannot connect.
-  AdminClient(const EventLoop& loop, const std::string& socket_path);
+  AdminClient(EventLoop& loop, const std::string& socket_path);
 
   /// All of it; false when the server closes first.
   [[nodiscard]] bool send(const std::string& bytes);
@@ -39,7 +39,7 @@ class AdminClient {
   void leave() { socket_.reset(); }
 
  private:
-  const EventLoop& loop_;
+  EventLoop& loop_;
   FileDescriptor socket_;
   std::string received_;
   bool closed_ = false;

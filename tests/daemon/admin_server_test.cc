@@ -49,7 +49,7 @@ class AdminServerTest : public testing::Test {
   }
 
   void open(const AdminServer::Limits& limits = {}) {
-    auto server = AdminServer::open(loop_.base(), path_, limits);
+    auto server = AdminServer::open(loop_, path_, limits);
     ASSERT_TRUE(server.ok()) << server.error();
     server_ = *std::move(server);
     server_->route("GET", "/hello", [](const AdminRequest&, AdminReply reply) { reply.json(200, R"({"hello":1})"); });
@@ -374,7 +374,7 @@ TEST_F(AdminServerTest, process_without_descriptors_serves_later_and_does_not_sp
 
 TEST_F(AdminServerTest, second_server_on_a_live_path_is_refused_and_the_first_goes_on) {
   open();
-  const auto second = AdminServer::open(loop_.base(), path_);
+  const auto second = AdminServer::open(loop_, path_);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error(), "admin socket " + path_ + ": another daemon listens there");
   EXPECT_EQ(status_of(ask(get("/hello"))), 200);
@@ -395,7 +395,7 @@ TEST_F(AdminServerTest, socket_of_a_dead_daemon_is_replaced) {
 
 TEST_F(AdminServerTest, file_that_is_no_socket_is_left_alone) {
   std::ofstream(path_) << "precious";
-  const auto server = AdminServer::open(loop_.base(), path_);
+  const auto server = AdminServer::open(loop_, path_);
   ASSERT_FALSE(server.ok());
   EXPECT_THAT(server.error(), HasSubstr("not a socket"));
   EXPECT_EQ(std::filesystem::file_size(path_), 8U);

@@ -41,7 +41,7 @@ class PopgatectlTest : public testing::Test {
   }
 
   void open() {
-    auto server = AdminServer::open(loop_.base(), path_);
+    auto server = AdminServer::open(loop_, path_);
     ASSERT_TRUE(server.ok()) << server.error();
     server_ = *std::move(server);
   }

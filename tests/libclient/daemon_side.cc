@@ -80,18 +80,12 @@ void DaemonSide::Table::clear() {
   for (std::size_t i = 0; i < kBuckets * kWordsPerBucket; ++i) first[i].store(0);
 }
 
-DaemonSide::DaemonSide(const std::string& socket_path, Ledger& ledger, const Table& table)
-    : base_(event_base_new()), table_(table) {
+DaemonSide::DaemonSide(const std::string& socket_path, Ledger& ledger, const Table& table) : table_(table) {
   Workers::Options options;
   options.socket_path = socket_path;
-  auto workers = Workers::open(base_, options, ledger, [this](const Hit& hit, PopInstant) { hits_.push_back(hit); });
+  auto workers = Workers::open(loop_, options, ledger, [this](const Hit& hit, PopInstant) { hits_.push_back(hit); });
   if (!workers) throw std::runtime_error(workers.error());
   workers_ = std::move(*workers);
-}
-
-DaemonSide::~DaemonSide() {
-  workers_.reset();
-  event_base_free(base_);
 }
 
 void DaemonSide::use_rules(const std::vector<Rule>& rules) {
@@ -107,7 +101,7 @@ void DaemonSide::use_rules(const std::vector<Rule>& rules) {
   offered_ = true;
 }
 
-void DaemonSide::pump() { event_base_loop(base_, EVLOOP_NONBLOCK); }
+void DaemonSide::pump() { event_base_loop(loop_.base(), EVLOOP_NONBLOCK); }
 
 bool DaemonSide::pump_until(const std::function<bool()>& condition) {
   const HostInstant deadline = HostClock::now() + std::chrono::seconds(10);

@@ -62,7 +62,6 @@ class DaemonSide {
   };
 
   DaemonSide(const std::string& socket_path, Ledger& ledger, const Table& table);
-  ~DaemonSide();
 
   void use_rules(const std::vector<Rule>& rules);
   /// One turn of the loop.
@@ -74,7 +73,7 @@ class DaemonSide {
   [[nodiscard]] const std::vector<Hit>& hits() const { return hits_; }
 
  private:
-  event_base* base_;
+  EventLoop loop_;
   const Table& table_;
   std::unique_ptr<Workers> workers_;
   std::vector<Hit> hits_;

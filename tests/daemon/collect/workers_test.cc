@@ -22,22 +22,17 @@ class WorkersTest : public testing::Test {
  protected:
   WorkersTest()
       : path_(directory_.file("workers.sock")),
-        base_(event_base_new()),
         ledger_(Ledger::in_memory()),
         rule_(*ledger_->number_for(1)),
         table_(read_only_file(std::vector<std::byte>(100))),
         rules_(read_only_file(std::vector<std::byte>(200))) {}
-  ~WorkersTest() override {
-    workers_.reset();
-    event_base_free(base_);
-  }
 
   void start(std::uint32_t workers_max = 8, bool with_offer = true) {
     Workers::Options options;
     options.socket_path = path_;
     options.socket_mode = 0660;
     options.workers_max = workers_max;
-    auto workers = Workers::open(base_, options, *ledger_, [this](const Hit&, PopInstant) { ++hits_; });
+    auto workers = Workers::open(loop_, options, *ledger_, [this](const Hit&, PopInstant) { ++hits_; });
     ASSERT_TRUE(workers.ok()) << workers.error();
     workers_ = std::move(*workers);
     if (!with_offer) return;
@@ -61,7 +56,8 @@ class WorkersTest : public testing::Test {
     const HostInstant deadline = HostClock::now() + std::chrono::seconds(10);
     while (!condition()) {
       if (HostClock::now() > deadline) return false;
-      event_base_loop(base_, EVLOOP_ONCE | EVLOOP_NONBLOCK);  // one turn: NONBLOCK alone goes on while timers are due
+      event_base_loop(loop_.base(),
+                      EVLOOP_ONCE | EVLOOP_NONBLOCK);  // one turn: NONBLOCK alone goes on while timers are due
       usleep(100);
     }
     return true;
@@ -105,7 +101,7 @@ class WorkersTest : public testing::Test {
 
   TemporaryDirectory directory_;
   std::string path_;
-  event_base* base_;
+  EventLoop loop_;
   std::unique_ptr<Ledger> ledger_;
   RuleNumber rule_;
   FileDescriptor table_;
@@ -136,7 +132,7 @@ TEST_F(WorkersTest, a_dead_daemons_socket_is_replaced_and_a_live_ones_is_not) {
   start();
   Workers::Options options;
   options.socket_path = path_;
-  const auto second = Workers::open(base_, options, *ledger_, {});
+  const auto second = Workers::open(loop_, options, *ledger_, {});
   ASSERT_FALSE(second.ok());
   EXPECT_NE(second.error().find("another daemon listens"), std::string::npos) << second.error();
   EXPECT_NE(second.error().find(path_), std::string::npos);
@@ -147,11 +143,11 @@ TEST_F(WorkersTest, a_file_that_is_no_socket_and_a_path_too_long_are_refused) {
   std::ofstream(path_) << "precious";
   Workers::Options options;
   options.socket_path = path_;
-  auto workers = Workers::open(base_, options, *ledger_, {});
+  auto workers = Workers::open(loop_, options, *ledger_, {});
   ASSERT_FALSE(workers.ok());
   EXPECT_NE(workers.error().find("not a socket"), std::string::npos);
   options.socket_path = "/" + std::string(107, 'x');
-  workers = Workers::open(base_, options, *ledger_, {});
+  workers = Workers::open(loop_, options, *ledger_, {});
   ASSERT_FALSE(workers.ok());
   EXPECT_NE(workers.error().find("allowed: 1 to 107"), std::string::npos) << workers.error();
 }

@@ -60,10 +60,11 @@ std::uint64_t Report::own_unsent() const {
 }
 
 CountingNode::CountingNode(EventLoop& loop, const CountersConfig& config, std::uint64_t seed, std::uint32_t keys_max)
-    : ledger_(Ledger::in_memory()), flush_timer_(loop, [this] { store_->tick(PopClock::now()); }) {
+    : sockets_(loop), ledger_(Ledger::in_memory()), flush_timer_(loop, [this] { store_->tick(PopClock::now()); }) {
   if (ledger_->number_for(test_rules()->all().front().id) != kTestRule) throw std::runtime_error("rule number");
   MemcachedStore::Setup setup;
-  setup.base = loop.base();
+  setup.reactor = &loop;
+  setup.transport = &sockets_;
   setup.ledger = ledger_.get();
   setup.rules = test_rules();
   setup.flush_interval = kFlushInterval;

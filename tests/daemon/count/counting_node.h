@@ -18,6 +18,7 @@
 #include "daemon/config.h"
 #include "daemon/count/memcached_store.h"
 #include "daemon/event_loop.h"
+#include "daemon/socket_transport.h"
 #include "tests/daemon/count/test_key.h"
 #include "tests/process/memcached.h"
 
@@ -62,6 +63,7 @@ class CountingNode {
   std::function<void(const Report&)> on_report;
 
  private:
+  SocketTransport sockets_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<MemcachedStore> store_;
   Timer flush_timer_;

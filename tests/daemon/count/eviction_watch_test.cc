@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/count/eviction_watch.h"
+#include "daemon/socket_transport.h"
 
 #include <gtest/gtest.h>
 
@@ -28,9 +29,10 @@ TEST(EvictionWatch, tells_what_memcached_evicted_since_the_last_answer) {
   const auto address = SocketAddress::resolve(Endpoint{"127.0.0.1", memcached.port(), ""});
   ASSERT_TRUE(address) << address.error();
   EventLoop loop;
+  SocketTransport sockets(loop);
   std::uint64_t evicted = 0;
   int answers = 0;
-  EvictionWatch watch(loop.base(), *address, std::chrono::seconds(5), [&](std::uint64_t items) {
+  EvictionWatch watch(loop, sockets, *address, std::chrono::seconds(5), [&](std::uint64_t items) {
     evicted += items;
     ++answers;
   });
@@ -50,9 +52,10 @@ TEST(EvictionWatch, a_server_that_is_gone_or_restarts_is_no_eviction) {
   const auto address = SocketAddress::resolve(Endpoint{"127.0.0.1", memcached.port(), ""});
   ASSERT_TRUE(address) << address.error();
   EventLoop loop;
+  SocketTransport sockets(loop);
   std::uint64_t evicted = 0;
   overfill(memcached);
-  EvictionWatch watch(loop.base(), *address, std::chrono::seconds(5), [&](std::uint64_t items) { evicted += items; });
+  EvictionWatch watch(loop, sockets, *address, std::chrono::seconds(5), [&](std::uint64_t items) { evicted += items; });
   ASSERT_TRUE(run_until(loop, [&] { return !watch.is_asking(); }));
   EXPECT_EQ(evicted, 0u) << "what was evicted before is not news";
   memcached.kill();

@@ -65,7 +65,7 @@ TEST_F(MeshFaultTest, what_was_decided_while_a_link_was_cut_arrives_when_it_heal
 
 TEST_F(MeshFaultTest, a_late_copy_does_not_live_longer) {
   TcpRelay& wire = pop.relay("a", "b");
-  b().boot_offset = hours(3);
+  b().reactor.boot_offset = hours(3);
   start_settled();
   wire.set_mode(TcpRelay::Mode::kStall);
   a().decide(kClient, minutes(1));
@@ -75,7 +75,7 @@ TEST_F(MeshFaultTest, a_late_copy_does_not_live_longer) {
   EXPECT_FALSE(b().blocks(kClient));
   wire.set_mode(TcpRelay::Mode::kPass);
   ASSERT_TRUE(pop.run_until([&] { return b().blocks(kClient); }));
-  const HostInstant end_on_b = b().set->enforcement(kClient, b().now())->until - b().boot_offset;
+  const HostInstant end_on_b = b().set->enforcement(kClient, b().now())->until - b().reactor.boot_offset;
   EXPECT_LT(end_on_b - end_on_a, milliseconds(400)) << "the stall of 800 ms is not added";
 }
 
@@ -270,19 +270,19 @@ TEST_F(MeshFaultTest, anything_but_loopback_is_refused_at_start_with_the_reason)
   Mitigations set({"a", 1}, [](const Mitigation&, const Origin&) {});
   MeshOptions options = pop.options_of("a");
   options.listen.host = "0.0.0.0";
-  EXPECT_THAT(Mesh::start(pop.base(), options, set).error(), HasSubstr("no TLS yet"));
+  EXPECT_THAT(pop.start_mesh(options, set).error(), HasSubstr("no TLS yet"));
   options = pop.options_of("a");
   options.peers[0].address.host = "192.0.2.1";
-  EXPECT_THAT(Mesh::start(pop.base(), options, set).error(), HasSubstr("no TLS yet"));
+  EXPECT_THAT(pop.start_mesh(options, set).error(), HasSubstr("no TLS yet"));
 }
 
 TEST_F(MeshFaultTest, a_member_named_twice_and_a_port_in_use_are_refused_at_start) {
   pop.start("a");
   Mitigations set({"a", 1}, [](const Mitigation&, const Origin&) {});
-  EXPECT_THAT(Mesh::start(pop.base(), pop.options_of("a"), set).error(), HasSubstr("cannot listen on 127.0.0.1:"));
+  EXPECT_THAT(pop.start_mesh(pop.options_of("a"), set).error(), HasSubstr("cannot listen on 127.0.0.1:"));
   MeshOptions options = pop.options_of("b");
   options.peers.push_back(options.peers[0]);
-  EXPECT_THAT(Mesh::start(pop.base(), options, set).error(), HasSubstr("twice"));
+  EXPECT_THAT(pop.start_mesh(options, set).error(), HasSubstr("twice"));
 }
 
 }  // namespace

@@ -84,10 +84,10 @@ TEST_F(MeshSpreadTest, a_restarted_node_learns_its_own_decisions_back_and_goes_o
 }
 
 TEST_F(MeshSpreadTest, remaining_time_survives_wrong_wall_clocks_and_other_boot_times) {
-  a().boot_offset = hours(1000);
-  b().wall_offset = -hours(24 * 365);
-  c().boot_offset = hours(2);
-  c().wall_offset = hours(24);
+  a().reactor.boot_offset = hours(1000);
+  b().reactor.wall_offset = -hours(24 * 365);
+  c().reactor.boot_offset = hours(2);
+  c().reactor.wall_offset = hours(24);
   start_settled();
   a().decide(kClient, minutes(10));
   ASSERT_TRUE(pop.run_until([&] { return all_block(kClient); }));
@@ -148,7 +148,7 @@ TEST_F(MeshSpreadTest, what_was_missed_is_found_by_digests_and_sent_again) {
 }
 
 TEST_F(MeshSpreadTest, status_shows_acknowledgement_times_skew_and_coverage) {
-  b().wall_offset = seconds(5);
+  b().reactor.wall_offset = seconds(5);
   pop.start_all([](MeshOptions& options) { options.rules_revision = options.node == "c" ? 9 : 8; });
   ASSERT_TRUE(pop.run_until([&] { return pop.settled(); }));
   EXPECT_EQ(a().mesh->status().coverage, 1.0);

@@ -39,14 +39,14 @@ PopOfMeshes::PopOfMeshes(std::vector<std::string> names) : pulse_(loop_, [] {}) 
   signal(SIGPIPE, SIG_IGN);
   for (const std::string& name : names) {
     ports_.emplace(name, process::FreePort());
-    nodes_[name].name = name;
+    nodes_.emplace(std::piecewise_construct, std::forward_as_tuple(name), std::forward_as_tuple(loop_, name));
   }
   pulse_.start_every(milliseconds(2));
 }
 
 TcpRelay& PopOfMeshes::relay(const std::string& from, const std::string& to) {
   auto& relay = relays_[{from, to}];
-  if (relay == nullptr) relay = std::make_unique<TcpRelay>(base(), port_of(to));
+  if (relay == nullptr) relay = std::make_unique<TcpRelay>(loop_, port_of(to));
   return *relay;
 }
 
@@ -60,7 +60,6 @@ MeshOptions PopOfMeshes::options_of(const std::string& name) {
   options.listen = {"127.0.0.1", port_of(name), ""};
   options.seed = incarnations_;
   options.timings = kQuickTimings;
-  options.clocks = {[&me] { return me.now(); }, [&me] { return me.wall(); }};
   options.on_snapshot = [&me](const std::string& from) { me.snapshots_from.push_back(from); };
   for (const auto& [other, port] : ports_) {
     if (other == name) continue;
@@ -82,7 +81,7 @@ MeshNode& PopOfMeshes::start(const std::string& name, const Tune& tune) {
                                          });
   me.set->use_rules(sample_rules({sample_rule()}), me.now());
   me.set->allow_originating(0);
-  auto mesh = Mesh::start(base(), std::move(options), *me.set);
+  auto mesh = Mesh::start(me.reactor, sockets_, std::move(options), *me.set);
   EXPECT_TRUE(mesh) << mesh.error();
   if (mesh) me.mesh = *std::move(mesh);
   return me;

@@ -14,22 +14,41 @@
 
 #include "daemon/event_loop.h"
 #include "daemon/peers/mesh.h"
+#include "daemon/socket_transport.h"
 #include "tests/daemon/mitigate/samples.h"
 #include "tests/daemon/peers/tcp_relay.h"
 #include "tests/process/free_port.h"
 
 namespace popgate {
 
-struct MeshNode {
-  std::string name;
+/// The host's loop with clocks that are off.
+class OffsetReactor final : public Reactor {
+ public:
+  explicit OffsetReactor(Reactor& host) : host_(host) {}
+  [[nodiscard]] HostInstant host_now() const override { return host_.host_now() + boot_offset; }
+  [[nodiscard]] PopInstant wall_now() const override { return host_.wall_now() + wall_offset; }
+  [[nodiscard]] std::unique_ptr<ReactorTimer> make_timer(std::function<void()> callback) override {
+    return host_.make_timer(std::move(callback));
+  }
+
   microseconds boot_offset{0};
   microseconds wall_offset{0};
+
+ private:
+  Reactor& host_;
+};
+
+struct MeshNode {
+  MeshNode(Reactor& host, std::string node_name) : reactor(host), name(std::move(node_name)) {}
+
+  OffsetReactor reactor;
+  std::string name;
   std::unique_ptr<Mitigations> set;
   std::unique_ptr<Mesh> mesh;
   std::vector<std::string> snapshots_from;
 
-  [[nodiscard]] HostInstant now() const { return HostClock::now() + boot_offset; }
-  [[nodiscard]] PopInstant wall() const { return PopClock::now() + wall_offset; }
+  [[nodiscard]] HostInstant now() const { return reactor.host_now(); }
+  [[nodiscard]] PopInstant wall() const { return reactor.wall_now(); }
   void decide(const Key& key, microseconds lasting = minutes(10));
   void lift(const Key& key);
   [[nodiscard]] bool blocks(const Key& key) const { return set->enforcement(key, now()).has_value(); }
@@ -55,6 +74,9 @@ class PopOfMeshes {
   [[nodiscard]] MeshOptions options_of(const std::string& name);
   [[nodiscard]] std::uint16_t port_of(const std::string& name) { return ports_.at(name).number(); }
   [[nodiscard]] event_base* base() const { return loop_.base(); }
+  [[nodiscard]] Result<std::unique_ptr<Mesh>> start_mesh(MeshOptions options, Mitigations& set) {
+    return Mesh::start(loop_, sockets_, std::move(options), set);
+  }
 
   /// Runs the loop until the condition holds; false after `deadline`.
   [[nodiscard]] bool run_until(const std::function<bool()>& condition, seconds deadline = seconds(30));
@@ -63,6 +85,7 @@ class PopOfMeshes {
 
  private:
   EventLoop loop_;
+  SocketTransport sockets_{loop_};
   Timer pulse_;  // so that conditions on clocks are looked at
   std::map<std::string, process::FreePort> ports_;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<TcpRelay>> relays_;

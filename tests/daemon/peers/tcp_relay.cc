@@ -9,9 +9,9 @@
 
 namespace popgate {
 
-TcpRelay::TcpRelay(event_base* base, std::uint16_t target_port) : base_(base), target_port_(target_port) {
-  auto listener = MeshListener::open(base, *SocketAddress::resolve("127.0.0.1", 0),
-                                     [this](int descriptor, const SocketAddress&) { on_accept(descriptor); });
+TcpRelay::TcpRelay(EventLoop& loop, std::uint16_t target_port) : loop_(loop), target_port_(target_port) {
+  auto listener = listen_on(loop, *SocketAddress::resolve("127.0.0.1", 0),
+                            [this](int descriptor, const SocketAddress&) { on_accept(descriptor); });
   POPGATE_ASSERT(listener.ok());
   listener_ = *std::move(listener);
 }
@@ -22,7 +22,7 @@ TcpRelay::~TcpRelay() {
 
 void TcpRelay::on_accept(int descriptor) {
   ++accepted_;
-  bufferevent* near = bufferevent_socket_new(base_, descriptor, BEV_OPT_CLOSE_ON_FREE);
+  bufferevent* near = bufferevent_socket_new(loop_.base(), descriptor, BEV_OPT_CLOSE_ON_FREE);
   if (mode_ == Mode::kCut) return bufferevent_free(near);
   auto pipe = std::make_unique<Pipe>(Pipe{this, near, nullptr});
   if (mode_ == Mode::kRubbish) {
@@ -33,7 +33,7 @@ void TcpRelay::on_accept(int descriptor) {
     pipes_.push_back(std::move(pipe));
     return;
   }
-  pipe->far = bufferevent_socket_new(base_, -1, BEV_OPT_CLOSE_ON_FREE);
+  pipe->far = bufferevent_socket_new(loop_.base(), -1, BEV_OPT_CLOSE_ON_FREE);
   const auto target = *SocketAddress::resolve("127.0.0.1", target_port_);
   for (bufferevent* bev : {pipe->near, pipe->far}) {
     bufferevent_setcb(bev, on_readable, nullptr, on_event, pipe.get());

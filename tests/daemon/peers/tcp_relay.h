@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "daemon/peers/mesh_listener.h"
+#include "daemon/socket_transport.h"
 
 struct bufferevent;
 
@@ -19,7 +19,7 @@ class TcpRelay {
  public:
   enum class Mode { kPass, kStall, kCut, kRubbish };
 
-  TcpRelay(event_base* base, std::uint16_t target_port);
+  TcpRelay(EventLoop& loop, std::uint16_t target_port);
   ~TcpRelay();
   TcpRelay(const TcpRelay&) = delete;
   TcpRelay& operator=(const TcpRelay&) = delete;
@@ -40,12 +40,12 @@ class TcpRelay {
   static void on_readable(bufferevent* bev, void* pipe);
   static void on_event(bufferevent* bev, short what, void* pipe);
 
-  event_base* base_;
+  EventLoop& loop_;
   std::uint16_t target_port_;
   Mode mode_ = Mode::kPass;
   int accepted_ = 0;
   std::vector<std::unique_ptr<Pipe>> pipes_;
-  std::unique_ptr<MeshListener> listener_;
+  std::unique_ptr<Listener> listener_;
 };
 
 }  // namespace popgate

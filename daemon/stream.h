@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bytes to and from one other process, whatever carries them: a socket, a socket under TLS, a simulated network.
+//
+// Threads: the loop's.
+// Invariants: 1. The owner is called from the loop only, never from within a call that it made.
+//             2. stream_ended comes once at most, and last; nothing is called after the stream was destroyed, and the
+//                owner may destroy it from within any call.
+//             3. Bytes leave and arrive in order. What `unsent_bytes` counts was certainly not received by anybody.
+// Limits: the owner bounds what waits to be sent, by unsent_bytes().
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace popgate {
+
+/// When less than this waits to be sent, stream_drained is called.
+inline constexpr std::size_t kDrainedBytes = 64 * 1024;
+
+class StreamOwner {
+ public:
+  virtual ~StreamOwner() = default;
+  /// The other side is there, and (where the transport proves it) is who it should be. Dialled and accepted alike.
+  virtual void stream_connected() = 0;
+  /// There is input to take.
+  virtual void stream_readable() = 0;
+  virtual void stream_drained() {}
+  virtual void stream_ended(const std::string& why) = 0;
+};
+
+class Stream {
+ public:
+  /// Closes at once.
+  virtual ~Stream() = default;
+
+  /// From now on the owner is called; what is dialled begins to connect.
+  virtual void start(StreamOwner& owner) = 0;
+  virtual void write(std::string_view bytes) = 0;
+  /// Hands to the kernel what it takes now, without waiting for the loop: before a close.
+  virtual void flush() = 0;
+  /// Written, and not handed over yet.
+  [[nodiscard]] virtual std::size_t unsent_bytes() const = 0;
+
+  /// The next piece of input, in place; empty when there is none. Valid until consume().
+  [[nodiscard]] virtual std::string_view peek() = 0;
+  virtual void consume(std::size_t bytes) = 0;
+
+  /// The name that the other side proved to have; empty where the transport proves none.
+  [[nodiscard]] virtual std::string proven_name() const { return {}; }
+};
+
+}  // namespace popgate

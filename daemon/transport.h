@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How to reach other processes and be reached.
+//
+// Threads: the loop's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "daemon/result.h"
+#include "daemon/socket_address.h"
+#include "daemon/stream.h"
+
+namespace popgate {
+
+/// Accepts until it is destroyed.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  [[nodiscard]] virtual const SocketAddress& address() const = 0;
+  /// Connections that could not be accepted.
+  [[nodiscard]] virtual std::uint64_t failures() const = 0;
+};
+
+class Transport {
+ public:
+  using AcceptFunction = std::function<void(std::unique_ptr<Stream>, const SocketAddress& remote)>;
+
+  virtual ~Transport() = default;
+  /// `name`: whom to find there; matters where the transport proves names. Null when there is no descriptor left.
+  [[nodiscard]] virtual std::unique_ptr<Stream> dial(const SocketAddress& address, const std::string& name) = 0;
+  /// `accepted` takes each connection over, not started.
+  [[nodiscard]] virtual Result<std::unique_ptr<Listener>> listen(const SocketAddress& address,
+                                                                 AcceptFunction accepted) = 0;
+};
+
+}  // namespace popgate
