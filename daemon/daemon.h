@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The daemon of one node: creates every stage in the order of the path, connects each to the next, and takes them down
-// in reverse.
-//
-// This is the only place of the daemon that knows the whole path. It decides nothing itself.
+// The daemon of one node: the path (pipeline.h) on an event loop and sockets, with workers at its beginning, an
+// operator beside it, and signals that end it.
 //
 // Threads: one; everything runs on the event loop inside run().
 #pragma once

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/pipeline.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "daemon/count/memory_store.h"
+#include "daemon/mitigate/judge_totals.h"
+#include "daemon/rule_numbers.h"
+
+namespace popgate {
+namespace {
+
+constexpr milliseconds kHeartbeatPeriod{100};
+// A node without a record file must not decide before it knows the counters of its former self; when no peer can tell
+// within this time, there is none that remembers.
+constexpr milliseconds kFreshStartWait{5000};
+
+}  // namespace
+
+Result<std::unique_ptr<Pipeline>> Pipeline::open(const Config& config, Setup setup) {
+  std::unique_ptr<Pipeline> pipeline(new Pipeline(config, setup));
+  if (Status status = pipeline->open_rules(); !status) return Error{status.error()};
+  if (Status status = pipeline->open_count(); !status) return Error{status.error()};
+  pipeline->open_mitigate();
+  if (Status status = pipeline->open_publish(); !status) return Error{status.error()};
+  return pipeline;
+}
+
+Pipeline::Pipeline(const Config& config, Setup setup)
+    : config_(config),
+      setup_(setup),
+      seeds_(setup.seed),
+      incarnation_(static_cast<std::uint64_t>(setup.reactor.wall_now().time_since_epoch().count())),
+      clock_guard_(config.clock_tolerance),
+      flush_timer_(setup.reactor, [this] { flush(); }),
+      beat_timer_(setup.reactor, [this] { beat(); }),
+      fresh_start_timer_(setup.reactor, [this] { mitigations_->allow_originating(0); }) {}
+
+Status Pipeline::open_rules() {
+  std::string note;
+  Result<std::unique_ptr<Ledger>> ledger = Ledger::open(config_.run_dir + "/ledger", note);
+  if (!ledger) return Error{ledger.error()};
+  ledger_ = *std::move(ledger);
+  if (!note.empty()) spdlog::warn("{}", note);
+  Result<SharedRules> rules = numbered(config_.rules);
+  if (!rules) return Error{rules.error()};
+  rules_ = *std::move(rules);
+  collector_.emplace(Collector::Options{.seed = seeds_()}, *ledger_);
+  collector_->use_rules(rules_);
+  return {};
+}
+
+Status Pipeline::open_count() {
+  const auto on_totals = [this](const SlotTotals& totals, PopInstant now) { judge(totals, now); };
+  if (!config_.counters) {
+    store_ = std::make_unique<MemoryStore>(
+        MemoryStore::Setup{.counters = std::make_shared<MemoryCounters>(config_.keys_max, seeds_()),
+                           .ledger = ledger_.get(),
+                           .rules = rules_,
+                           .keys_max = config_.keys_max},
+        on_totals);
+    return {};
+  }
+  Result<std::unique_ptr<MemcachedStore>> store = MemcachedStore::make(*config_.counters,
+                                                                       {.reactor = &setup_.reactor,
+                                                                        .transport = &setup_.to_shards,
+                                                                        .ledger = ledger_.get(),
+                                                                        .rules = rules_,
+                                                                        .flush_interval = config_.flush_interval,
+                                                                        .keys_max = config_.keys_max,
+                                                                        .seed = seeds_()},
+                                                                       on_totals);
+  if (!store) return Error{store.error()};
+  memcached_ = store->get();
+  store_ = *std::move(store);
+  return {};
+}
+
+void Pipeline::open_mitigate() {
+  mitigations_.emplace(
+      Mitigations::Options{
+          .node_name = config_.node, .incarnation = incarnation_, .entries_max = config_.table_entries},
+      [this](const Mitigation& mitigation, const Origin& origin) { pass_on(mitigation, origin); });
+  mitigations_->use_rules(rules_, setup_.reactor.host_now());
+}
+
+Status Pipeline::open_publish() {
+  std::vector<std::string> notes;
+  Result<std::unique_ptr<Publisher>> publisher = Publisher::open({.run_dir = config_.run_dir,
+                                                                  .state_dir = config_.state_dir,
+                                                                  .table_entries = config_.table_entries,
+                                                                  .incarnation = incarnation_,
+                                                                  .node = config_.node},
+                                                                 notes);
+  for (const std::string& note : notes) spdlog::warn("{}", note);
+  if (!publisher) return Error{publisher.error()};
+  publisher_ = *std::move(publisher);
+  take_over();
+  return {};
+}
+
+// What the last daemon recorded is in force again before any worker is attached.
+void Pipeline::take_over() {
+  const HostInstant now = setup_.reactor.host_now();
+  const Restored restored = publisher_->restore([&](Mitigation entry) { mitigations_->restore(std::move(entry), now); },
+                                                now, setup_.reactor.wall_now());
+  publisher_->reconcile([&](const Key& key) { return mitigations_->enforcement(key, now); }, now);
+  if (restored.found || !config_.mesh) {
+    mitigations_->allow_originating(restored.counter);
+  } else {
+    fresh_start_timer_.start_once(kFreshStartWait);
+  }
+}
+
+Status Pipeline::start() {
+  if (Status joined = join_mesh(); !joined) return joined;
+  flush_timer_.start_every(config_.flush_interval);
+  beat_timer_.start_every(kHeartbeatPeriod);
+  return {};
+}
+
+Status Pipeline::join_mesh() {
+  if (!config_.mesh) return {};
+  Result<std::unique_ptr<Mesh>> mesh =
+      Mesh::start(setup_.reactor, setup_.to_peers,
+                  {.pop = config_.pop,
+                   .node = config_.node,
+                   .incarnation = incarnation_,
+                   .secret_id = secret_id(config_.secret),
+                   .rules_revision = rules_->revision(),
+                   .listen = config_.mesh->listen,
+                   .peers = config_.mesh->peers,
+                   .seed = seeds_(),
+                   .timings = {},
+                   .on_snapshot = [this](const std::string&) { mitigations_->allow_originating(0); }},
+                  *mitigations_);
+  if (!mesh) return Error{mesh.error()};
+  mesh_ = *std::move(mesh);
+  return {};
+}
+
+void Pipeline::say_goodbye() {
+  if (mesh_) mesh_->stop();
+}
+
+void Pipeline::visit(const MetricVisitor& visitor) const {
+  collector_->visit(visitor);
+  store_->visit(visitor);
+  mitigations_->visit(visitor);
+  if (mesh_) mesh_->visit(visitor);
+  publisher_->visit(visitor);
+  visitor({.name = "popgate_clock_off",
+           .unit = "",
+           .meaning = "1 while this node's clock is off and it therefore counts nothing into shared counters.",
+           .value = clock_guard_.is_off() ? 1.0 : 0.0,
+           .rises = false,
+           .label_name = {},
+           .label_value = {}});
+}
+
+Result<SharedRules> Pipeline::numbered(const RuleSet& rules) {
+  Result<RuleSet> set = number_rules(rules, *ledger_, [this] { return mitigated_rules(); });
+  if (!set) return Error{set.error()};
+  return SharedRules(std::make_shared<const RuleSet>(*std::move(set)));
+}
+
+std::unordered_set<RuleId> Pipeline::mitigated_rules() const {
+  std::unordered_set<RuleId> rules;
+  if (!mitigations_) return rules;
+  mitigations_->for_each({.kind = {}, .rule = {}, .ended = true},
+                         [&](const Mitigation& mitigation) { rules.insert(mitigation.rule); });
+  return rules;
+}
+
+// ---- The path, arrow by arrow ----
+
+// collect -> count
+void Pipeline::flush() {
+  const PopInstant now = setup_.reactor.wall_now();
+  collector_->flush(now, sums_);
+  store_->submit(sums_, now);
+  store_->tick(now);
+}
+
+// count -> estimate -> mitigate
+void Pipeline::judge(const SlotTotals& totals, PopInstant now) {
+  const Rule* rule = rules_->by_number(totals.rule);
+  if (rule != nullptr && rule->enabled) judge_totals(totals, *rule, *mitigations_, {setup_.reactor.host_now(), now});
+}
+
+// mitigate -> publish, peers. Recorded and published before a peer hears of it.
+void Pipeline::pass_on(const Mitigation& mitigation, const Origin& origin) {
+  const HostInstant now = setup_.reactor.host_now();
+  const std::optional<Enforcement> enforcement = mitigations_->enforcement(mitigation.key, now);
+  switch (origin.kind) {
+    case Origin::Kind::kRestored:  // take_over() reconciles when all are back
+      break;
+    case Origin::Kind::kEnded:
+    case Origin::Kind::kRules:
+      publisher_->enforce(mitigation.key, enforcement, now);
+      break;
+    case Origin::Kind::kLocal:
+    case Origin::Kind::kPeer:
+      publisher_->publish(mitigation, enforcement, now);
+      if (mesh_) mesh_->broadcast(mitigation, origin);
+  }
+}
+
+void Pipeline::beat() {
+  const HostInstant now = setup_.reactor.host_now();
+  if (mesh_) look_at_clocks();
+  publisher_->heartbeat(now);
+  mitigations_->expire(now);
+  publisher_->sweep(now);
+}
+
+// A node whose clock is off must not count into the shared slots.
+void Pipeline::look_at_clocks() {
+  std::vector<ClockGuard::PeerClock> clocks;
+  for (const PeerStatus& peer : mesh_->status().peers) {
+    if (peer.up_to_date && peer.skew && peer.rtt) clocks.push_back({.skew = *peer.skew, .round_trip = *peer.rtt});
+  }
+  const bool was_off = clock_guard_.is_off();
+  if (clock_guard_.look(clocks) == was_off) return;
+  store_->hold_increments(!was_off);
+  if (was_off) {
+    spdlog::warn("this node's clock agrees with the PoP again: counting goes on");
+  } else {
+    spdlog::error(
+        "this node's clock is {} ms ahead of the PoP's, beyond clock_tolerance: it counts nothing into the "
+        "shared counters and judges its own hits alone until the clock is right",
+        clock_guard_.ahead().count() / 1000);
+  }
+}
+
+void Pipeline::use_rules(SharedRules rules) {
+  rules_ = std::move(rules);
+  collector_->use_rules(rules_);
+  store_->use_rules(rules_);
+  mitigations_->use_rules(rules_, setup_.reactor.host_now());  // judges what is blocked again, and so publishes
+  if (mesh_) mesh_->use_rules_revision(rules_->revision());
+}
+
+}  // namespace popgate

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The path of one node from a hit to a published mitigation: creates every stage in order and connects each to the
+// next.
+//
+// This is the only place that knows the whole path. It decides nothing itself. What surrounds the path (workers, the
+// operator's interface, signals) is daemon.cc; time and network are handed in, so that a simulated PoP runs this very
+// wiring.
+//
+//     add() -> Collector -> CounterStore -> judge_totals -> Mitigations -> Publisher, Mesh
+//
+// Threads: the loop's.
+// Invariants: 1. A mitigation is recorded and published before a peer hears of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <unordered_set>
+#include <vector>
+
+#include "daemon/clock_guard.h"
+#include "daemon/collect/collector.h"
+#include "daemon/collect/ledger.h"
+#include "daemon/config.h"
+#include "daemon/count/memcached_store.h"
+#include "daemon/mitigate/mitigations.h"
+#include "daemon/peers/mesh.h"
+#include "daemon/publish/publisher.h"
+#include "daemon/reactor.h"
+#include "daemon/result.h"
+#include "daemon/transport.h"
+
+namespace popgate {
+
+class Pipeline {
+ public:
+  struct Setup {
+    Reactor& reactor;
+    Transport& to_shards;
+    Transport& to_peers;
+    std::uint64_t seed = 0;
+  };
+
+  /// Opens ledger, record file and table, and puts in force what the last daemon recorded. All that is passed by
+  /// reference outlives the pipeline; the configuration may change between calls, by use_rules' caller.
+  [[nodiscard]] static Result<std::unique_ptr<Pipeline>> open(const Config& config, Setup setup);
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  /// Joins the mesh and begins to flush and to beat.
+  [[nodiscard]] Status start();
+  /// A hit from a ring.
+  void add(const Hit& hit, PopInstant now) { collector_->add(hit, now); }
+  /// Sends what was collected; every flush_interval by itself.
+  void flush();
+  /// Everything that was flushed has been answered.
+  [[nodiscard]] bool is_idle() const { return store_->idle(); }
+  /// Tells the peers that this node goes.
+  void say_goodbye();
+
+  /// The rules with numbers of this node; nothing is changed but the ledger's register of numbers.
+  [[nodiscard]] Result<SharedRules> numbered(const RuleSet& rules);
+  void use_rules(SharedRules rules);
+  void use_clock_tolerance(milliseconds tolerance) { clock_guard_.use_tolerance(tolerance); }
+
+  [[nodiscard]] const SharedRules& rules() const { return rules_; }
+  [[nodiscard]] Ledger& ledger() { return *ledger_; }
+  [[nodiscard]] CounterStore& store() { return *store_; }
+  [[nodiscard]] MemcachedStore* memcached() { return memcached_; }  // null: counters live in this process
+  [[nodiscard]] Mitigations& mitigations() { return *mitigations_; }
+  [[nodiscard]] Mesh* mesh() { return mesh_.get(); }  // null: a PoP of one node
+  [[nodiscard]] Publisher& publisher() { return *publisher_; }
+  [[nodiscard]] const ClockGuard& clock_guard() const { return clock_guard_; }
+  void visit(const MetricVisitor& visitor) const;
+
+ private:
+  Pipeline(const Config& config, Setup setup);
+  [[nodiscard]] Status open_rules();
+  [[nodiscard]] Status open_count();
+  void open_mitigate();
+  [[nodiscard]] Status open_publish();
+  void take_over();
+  [[nodiscard]] Status join_mesh();
+  void start_timers();
+
+  [[nodiscard]] std::unordered_set<RuleId> mitigated_rules() const;
+  void beat();
+  void look_at_clocks();
+  void judge(const SlotTotals& totals, PopInstant now);
+  void pass_on(const Mitigation& mitigation, const Origin& origin);
+
+  const Config& config_;
+  Setup setup_;
+  std::mt19937_64 seeds_;
+  std::uint64_t incarnation_;
+
+  // The stages, in the order of the path; they go in the reverse order.
+  SharedRules rules_;
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<Publisher> publisher_;
+  std::optional<Collector> collector_;
+  std::unique_ptr<CounterStore> store_;
+  MemcachedStore* memcached_ = nullptr;  // store_, when it is one
+  std::optional<Mitigations> mitigations_;
+  std::unique_ptr<Mesh> mesh_;
+
+  ClockGuard clock_guard_;
+  std::vector<HitSum> sums_;
+  Timer flush_timer_;
+  Timer beat_timer_;
+  Timer fresh_start_timer_;
+};
+
+}  // namespace popgate
