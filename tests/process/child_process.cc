@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -17,6 +18,8 @@
 #include <cstring>
 #include <stdexcept>
 #include <utility>
+
+#include "tests/process/network_namespace.h"
 
 namespace popgate::process {
 namespace {
@@ -42,6 +45,8 @@ std::vector<std::string> environment_with(const std::vector<std::string>& added)
 [[noreturn]] void become(char* const* argv, char* const* envp, int output, const ChildProcess::Options& options,
                          pid_t parent) {
   constexpr uid_t kNobody = 65534;
+  if (options.network_namespace >= 0 && setns(options.network_namespace, CLONE_NEWNET) != 0) _exit(127);
+  if (options.mount_namespace >= 0 && setns(options.mount_namespace, CLONE_NEWNS) != 0) _exit(127);
   const bool gives_up_root = options.as_nobody && geteuid() == 0;
   if (gives_up_root && (setgroups(0, nullptr) != 0 || setgid(kNobody) != 0 || setuid(kNobody) != 0)) _exit(127);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -169,11 +174,12 @@ bool eventually(const std::function<bool()>& condition, std::chrono::millisecond
   return true;
 }
 
-bool accepts_connections(ChildProcess& child, std::uint16_t port, std::chrono::milliseconds deadline) {
+bool accepts_connections(ChildProcess& child, std::uint16_t port, std::chrono::milliseconds deadline,
+                         int network_namespace) {
   bool connected = false;
   const bool decided = eventually(
       [&] {
-        connected = connects(port);
+        NetworkNamespace::run_in(network_namespace, [&] { connected = connects(port); });
         return connected || !child.running();
       },
       deadline);

@@ -28,6 +28,9 @@ class ChildProcess {
     /// For programs that give up root themselves: that would clear the signal by which they die with the test, so root
     /// is given up before they start.
     bool as_nobody = false;
+    /// In which it starts (NetworkNamespace::descriptor); negative: the test's own. The same with mounts.
+    int network_namespace = -1;
+    int mount_namespace = -1;
   };
 
   /// argv[0] is looked up in PATH. Throws when it cannot be started.
@@ -64,7 +67,9 @@ class ChildProcess {
 [[nodiscard]] bool eventually(const std::function<bool()>& condition,
                               std::chrono::milliseconds deadline = std::chrono::seconds(10));
 
-/// True once something accepts connections on 127.0.0.1:port; false when the child ends or the deadline passes first.
-[[nodiscard]] bool accepts_connections(ChildProcess& child, std::uint16_t port, std::chrono::milliseconds deadline);
+/// True once something accepts connections on 127.0.0.1:port (of a network namespace); false when the child ends or the
+/// deadline passes first.
+[[nodiscard]] bool accepts_connections(ChildProcess& child, std::uint16_t port, std::chrono::milliseconds deadline,
+                                       int network_namespace = -1);
 
 }  // namespace popgate::process

@@ -8,16 +8,28 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/process/child_process.h"
 #include "tests/process/free_port.h"
+#include "tests/process/text_client.h"
 
 namespace popgate::process {
 
 class Memcached {
  public:
+  struct Options {
+    int megabytes = 64;
+    std::vector<std::string> arguments{};  // further ones
+    /// Where it runs, and the address there on which it listens beside 127.0.0.1.
+    int network_namespace = -1;
+    std::string address{};
+  };
+
   /// Returns once it accepts connections; throws when it does not.
-  explicit Memcached(int megabytes = 64) : megabytes_(megabytes) { start(); }
+  Memcached() : Memcached(Options{}) {}
+  explicit Memcached(Options options) : options_(std::move(options)) { start(); }
 
   [[nodiscard]] std::uint16_t port() const { return port_.number(); }
   /// SIGKILL; every counter is gone.
@@ -36,11 +48,13 @@ class Memcached {
   [[nodiscard]] std::optional<std::string> value(const std::string& key) const;
   /// The same as a number; 0 when it does not exist.
   [[nodiscard]] std::uint64_t number(const std::string& key) const;
+  /// A connection to it.
+  [[nodiscard]] TextClient client() const { return TextClient(port(), options_.network_namespace); }
   [[nodiscard]] ChildProcess& process() { return *process_; }
 
  private:
   FreePort port_;
-  int megabytes_;
+  Options options_;
   std::optional<ChildProcess> process_;
 };
 

@@ -9,9 +9,11 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
+#include "tests/process/network.h"
 #include "tests/process/text_client.h"
 
 namespace popgate::process {
@@ -78,18 +80,26 @@ std::string percent_decoded(const std::string& text) {
   return decoded;
 }
 
-// The counters among a server's keys: names that end in a slot number.
-std::vector<std::string> counter_keys(const Memcached& server) {
-  TextClient client(server.port());
-  std::istringstream lines(client.ask("lru_crawler metadump all\r\n", "END\r\n"));
-  std::vector<std::string> keys;
+// A server that still cleans up after an earlier dump answers BUSY.
+std::string dump_of(const Memcached& server) {
+  for (;;) {
+    TextClient client = server.client();
+    const std::string first = client.ask("lru_crawler metadump all\r\n", "\n");  // a dump's lines have no \r
+    if (first == "END\r\n") return "";
+    if (!first.starts_with("BUSY")) return first + client.read_through("END\r\n");
+    usleep(1000);
+  }
+}
+
+// Adds the counters among a server's keys: names that end in a slot number.
+void add_counter_keys(const Memcached& server, std::set<std::string>& keys) {
+  std::istringstream lines(dump_of(server));
   for (std::string line; std::getline(lines, line);) {
     if (line.rfind("key=", 0) != 0) continue;
     const std::string key = percent_decoded(line.substr(4, line.find(' ') - 4));
     const std::string last = key.substr(key.rfind(':') + 1);
-    if (last.find_first_not_of("0123456789") == std::string::npos) keys.push_back(key);
+    if (last.find_first_not_of("0123456789") == std::string::npos) keys.insert(key);
   }
-  return keys;
 }
 
 popgate_request get_request(const std::string& address, const std::string& path) {
@@ -142,7 +152,7 @@ AdminAnswer ask_admin(const std::filesystem::path& socket_path, const std::strin
 void Node::configure(const std::string& yaml) { write_file(config_file(), yaml, kOwnerOnly); }
 
 void Node::start() {
-  daemon_.emplace(std::vector<std::string>{POPGATE_DAEMON, "--config", config_file().string()});
+  daemon_.emplace(std::vector<std::string>{POPGATE_DAEMON, "--config", config_file().string()}, surroundings_);
   // A socket file may be left from a killed daemon: what counts is an answer.
   const bool answers =
       eventually([&] { return !daemon_->running() || ask_admin(admin_socket(), "GET", "/status").status == 200; });
@@ -167,7 +177,7 @@ bool Node::ready() const { return ask_admin(admin_socket(), "GET", "/ready").sta
 
 Pop::Pop(PopOptions options) : options_(std::move(options)) {
   write_file(folder_.path() / "secret", kSecret, kOwnerOnly);
-  for (int i = 0; i < options_.shards; ++i) shards_.push_back(std::make_unique<Memcached>());
+  for (int i = 0; i < options_.shards; ++i) shards_.push_back(std::make_unique<Memcached>(shard_options()));
   for (int i = 0; i < options_.nodes; ++i) mesh_ports_.emplace_back();
   if (options_.proxy) {
     std::vector<NutcrackerServer> servers;
@@ -178,12 +188,34 @@ Pop::Pop(PopOptions options) : options_(std::move(options)) {
   for (int i = 0; i < options_.nodes; ++i) {
     nodes_.push_back(std::make_unique<Node>("node-" + std::to_string(i), folder_.path()));
     std::filesystem::create_directories(folder_.path() / nodes_.back()->name() / "state");
+    if (options_.network != nullptr) {
+      const auto host = static_cast<std::size_t>(i);
+      nodes_.back()->surroundings().network_namespace = options_.network->network_namespace(host).descriptor();
+    }
   }
   configure_rules(options_.rules);
+  if (options_.start) start();
+}
+
+void Pop::start() {
   for (const auto& node : nodes_) node->start();
   for (const auto& node : nodes_) {
     if (!eventually([&] { return node->ready(); })) fail(node->name() + " is not ready:\n" + node->process().output());
   }
+}
+
+// On a network all shards run on the host after the nodes'.
+Memcached::Options Pop::shard_options() const {
+  Memcached::Options options{.megabytes = options_.shard_megabytes, .arguments = options_.shard_arguments};
+  if (options_.network == nullptr) return options;
+  const auto host = static_cast<std::size_t>(options_.nodes);
+  options.network_namespace = options_.network->network_namespace(host).descriptor();
+  options.address = options_.network->address(host);
+  return options;
+}
+
+std::string Pop::address_of(std::size_t host) const {
+  return options_.network != nullptr ? options_.network->address(host) : "127.0.0.1";
 }
 
 void Pop::configure_rules(const std::string& rules) {
@@ -200,25 +232,31 @@ std::string Pop::config_of(std::size_t index, const std::string& rules) const {
   if (!shards_.empty()) {
     yaml << "counters:\n  shards:\n";
     for (std::size_t i = 0; i < shards_.size(); ++i) {
-      yaml << "    - {name: shard-" << i << ", address: \"127.0.0.1:" << shards_[i]->port() << "\"}\n";
+      yaml << "    - {name: shard-" << i << ", address: \"" << address_of(nodes_.size()) << ":" << shards_[i]->port()
+           << "\"}\n";
     }
     if (proxy_) yaml << "  proxy: 127.0.0.1:" << proxy_->port() << "\n";
   }
   if (nodes_.size() > 1) {
-    yaml << "mesh:\n  listen: 127.0.0.1:" << mesh_ports_[index].number() << "\n  peers:\n";
+    yaml << "mesh:\n  listen: " << address_of(index) << ":" << mesh_ports_[index].number() << "\n  peers:\n";
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (i != index)
-        yaml << "    - {node: node-" << i << ", address: \"127.0.0.1:" << mesh_ports_[i].number() << "\"}\n";
+        yaml << "    - {node: node-" << i << ", address: \"" << address_of(i) << ":" << mesh_ports_[i].number()
+             << "\"}\n";
     }
   }
   yaml << "rules:\n" << rules;
   return yaml.str();
 }
 
+// A dump skips an item that a command holds at that moment: what one dump misses another, or an earlier one, has.
 std::uint64_t Pop::counters_sum() {
+  constexpr int kDumps = 3;
   std::uint64_t sum = 0;
   for (const auto& shard : shards_) {
-    for (const std::string& key : counter_keys(*shard)) sum += shard->number(key);
+    std::set<std::string>& keys = counter_keys_[shard->port()];
+    for (int dump = 0; dump < kDumps; ++dump) add_counter_keys(*shard, keys);
+    for (const std::string& key : keys) sum += shard->number(key);
   }
   return sum;
 }

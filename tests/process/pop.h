@@ -8,9 +8,11 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +61,8 @@ class Node {
   [[nodiscard]] std::filesystem::path worker_socket() const { return folder_ / name_ / "workers.sock"; }
   [[nodiscard]] std::filesystem::path admin_socket() const { return folder_ / name_ / "admin.sock"; }
   [[nodiscard]] ChildProcess& process() { return *daemon_; }
+  /// In which it is started from now on.
+  [[nodiscard]] ChildProcess::Options& surroundings() { return surroundings_; }
   [[nodiscard]] nlohmann::json get(const std::string& target) const;
   [[nodiscard]] nlohmann::json post(const std::string& target, const nlohmann::json& body) const;
   /// True once the node says that counters and peers are reachable.
@@ -67,8 +71,11 @@ class Node {
  private:
   std::string name_;
   std::filesystem::path folder_;
+  ChildProcess::Options surroundings_;
   std::optional<ChildProcess> daemon_;
 };
+
+class Network;
 
 struct PopOptions {
   int nodes = 3;
@@ -76,11 +83,18 @@ struct PopOptions {
   bool proxy = true;
   std::string rules{};  // the `rules:` part of every node's configuration
   std::string more{};   // further top-level lines
+  int shard_megabytes = 64;
+  std::vector<std::string> shard_arguments{};
+  /// Node i on its host i, and all shards on the host after the last node's; null: everything on loopback.
+  Network* network = nullptr;
+  bool start = true;  // false: the test changes something first, and then calls start()
 };
 
 class Pop {
  public:
   explicit Pop(PopOptions options);
+  /// Starts every daemon, and returns once all are ready.
+  void start();
 
   [[nodiscard]] Node& node(std::size_t index) { return *nodes_[index]; }
   [[nodiscard]] std::size_t nodes() const { return nodes_.size(); }
@@ -95,6 +109,8 @@ class Pop {
   [[nodiscard]] std::uint64_t counters_sum();
 
  private:
+  [[nodiscard]] Memcached::Options shard_options() const;
+  [[nodiscard]] std::string address_of(std::size_t host) const;
   [[nodiscard]] std::string config_of(std::size_t node, const std::string& rules) const;
 
   PopOptions options_;
@@ -103,6 +119,7 @@ class Pop {
   std::vector<FreePort> mesh_ports_;
   std::optional<Nutcracker> proxy_;
   std::vector<std::unique_ptr<Node>> nodes_;
+  std::map<std::uint16_t, std::set<std::string>> counter_keys_;  // seen so far, by the shard's port
 };
 
 /// A worker's handle in this process, attached to a node.

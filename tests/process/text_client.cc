@@ -10,6 +10,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "tests/process/network_namespace.h"
+
 namespace popgate::process {
 namespace {
 
@@ -17,7 +19,11 @@ namespace {
 
 }  // namespace
 
-TextClient::TextClient(std::uint16_t port) {
+TextClient::TextClient(std::uint16_t port, int network_namespace) {
+  NetworkNamespace::run_in(network_namespace, [&] { connect_to(port); });
+}
+
+void TextClient::connect_to(std::uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
@@ -33,7 +39,9 @@ TextClient::TextClient(std::uint16_t port) {
   }
 }
 
-TextClient::~TextClient() { close(fd_); }
+TextClient::~TextClient() {
+  if (fd_ >= 0) close(fd_);
+}
 
 void TextClient::send(std::string_view bytes) {
   while (!bytes.empty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A blocking client of a line protocol on 127.0.0.1: what a test uses to look at a server from outside.
+// A blocking client of a line protocol on 127.0.0.1 (of a network namespace): what a test uses to look at a server from
+// outside.
 //
 // Threads: one thread at a time.
 // Limits: every wait ends after kPatience, with an exception.
@@ -10,13 +11,15 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace popgate::process {
 
 class TextClient {
  public:
-  explicit TextClient(std::uint16_t port);
+  explicit TextClient(std::uint16_t port, int network_namespace = -1);
   ~TextClient();
+  TextClient(TextClient&& other) noexcept : fd_(std::exchange(other.fd_, -1)), received_(std::move(other.received_)) {}
   TextClient(const TextClient&) = delete;
   TextClient& operator=(const TextClient&) = delete;
 
@@ -29,6 +32,8 @@ class TextClient {
   }
 
  private:
+  void connect_to(std::uint16_t port);
+
   static constexpr std::chrono::seconds kPatience{10};
   int fd_ = -1;
   std::string received_;

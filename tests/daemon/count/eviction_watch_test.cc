@@ -25,7 +25,7 @@ void overfill(const process::Memcached& memcached) {
 }
 
 TEST(EvictionWatch, tells_what_memcached_evicted_since_the_last_answer) {
-  process::Memcached memcached(2);
+  process::Memcached memcached({.megabytes = 2});
   const auto address = SocketAddress::resolve(Endpoint{"127.0.0.1", memcached.port(), ""});
   ASSERT_TRUE(address) << address.error();
   EventLoop loop;
@@ -48,7 +48,7 @@ TEST(EvictionWatch, tells_what_memcached_evicted_since_the_last_answer) {
 }
 
 TEST(EvictionWatch, a_server_that_is_gone_or_restarts_is_no_eviction) {
-  process::Memcached memcached(2);
+  process::Memcached memcached({.megabytes = 2});
   const auto address = SocketAddress::resolve(Endpoint{"127.0.0.1", memcached.port(), ""});
   ASSERT_TRUE(address) << address.error();
   EventLoop loop;
