@@ -76,7 +76,7 @@ constexpr Option kOptions[] = {
     {"rules[].action", kChoice, "block", "", 0, 0, "block, log", "What a mitigation does; `log` only says what it would do."},
     {"rules[].count", kChoice, "allowed", "", 0, 0, "allowed, all", "Whether requests that are blocked count too."},
     {"rules[].cost", kInteger, "1", "hits", 1, static_cast<std::int64_t>(kHitCostMax), "at most the limit", "Hits that one request counts."},
-    {"rules[].policy", kChoice, "estimate", "", 0, 0, "estimate; certain and cautious are not available yet", "Which end of the bracket decides."},
+    {"rules[].policy", kChoice, "estimate", "", 0, 0, "estimate, certain, cautious", "Which figure is held against the limit: `certain` the lower bound, so that nobody within the limit is mitigated; `cautious` the upper bound, or the estimate while that is unknown, so that as good as nobody over it is missed. With `mitigate: 0` always the estimate."},
     {"rules[].enabled", kBoolean, "true", "", 0, 0, "", "false: the rule is read and checked, and does nothing."},
 };
 // clang-format on

@@ -73,6 +73,14 @@ std::string slots_table(const Fields& explanation, const ViewContext& context) {
   return table.empty() ? "" : "\n" + table.text("  ");
 }
 
+// Which of the three figures the rule holds against its limit.
+std::string policy_text(const Fields& explanation) {
+  const std::string policy = explanation.text("policy");
+  if (policy == "certain") return " The rule goes by what is certain: the least.";
+  if (policy == "cautious") return " The rule goes by the most there can be.";
+  return "";
+}
+
 std::string counts_text(const Fields& explanation, const ViewContext& context) {
   if (!explanation.has("rate")) {
     return "\nWithout the rule's name this node cannot tell what it counts for the key: explain RULE VALUE... "
@@ -83,7 +91,7 @@ std::string counts_text(const Fields& explanation, const ViewContext& context) {
   }
   return "\nHits" + in_window(explanation) +
          ", as this node last read them: " + bracket_text(explanation.part("rate")) + "; " +
-         explanation.digits("limit") + " pass.\n" + slots_table(explanation, context);
+         explanation.digits("limit") + " pass." + policy_text(explanation) + "\n" + slots_table(explanation, context);
 }
 
 std::string what_to_do(const Fields& explanation, const ViewContext& context) {

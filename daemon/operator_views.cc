@@ -230,7 +230,7 @@ json OperatorViews::rules(const RulesQuery& query) const {
                       {"action", rule.action == Action::kBlock ? "block" : "log"},
                       {"count", rule.count == CountMode::kAllowed ? "allowed" : "all"},
                       {"cost", rule.cost},
-                      {"policy", "estimate"},
+                      {"policy", policy_name(rule.policy)},
                       {"enforced", enforced[rule.id]},
                       {"hits", hits_of(stages_.ledger.row(rule.number), outside(rule.number))}});
   }
@@ -314,6 +314,7 @@ json OperatorViews::slots_and_rate(const NamedKey& named) const {
   return {{"slots", listed},
           {"rate", rate_of(rate)},
           {"limit", named.rule->limit},
+          {"policy", policy_name(named.rule->policy)},
           {"window_ms", whole_ms(named.rule->window.window)}};
 }
 
@@ -329,6 +330,7 @@ Result<json> OperatorViews::explain(const KeyName& name) const {
                  {"slots", json::array()},
                  {"rate", nullptr},
                  {"limit", nullptr},
+                 {"policy", nullptr},
                  {"window_ms", nullptr}};
   if (const auto enforcement = stages_.mitigations.enforcement(named->key, now)) {
     const microseconds remaining = enforcement->until - now;

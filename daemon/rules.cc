@@ -104,6 +104,18 @@ bool add_typed(KeyBuilder& builder, const KeyPartSpec& part, const std::string& 
 
 }  // namespace
 
+std::string_view policy_name(Policy policy) {
+  switch (policy) {
+    case Policy::kEstimate:
+      return "estimate";
+    case Policy::kCertain:
+      return "certain";
+    case Policy::kCautious:
+      return "cautious";
+  }
+  return "";
+}
+
 RuleId rule_id(std::string_view name) { return Content().text(name).hash("rule name"); }
 
 void identify(Rule& rule) {

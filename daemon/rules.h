@@ -29,7 +29,8 @@
 namespace popgate {
 
 enum class Action : std::uint8_t { kBlock, kLog };
-enum class Policy : std::uint8_t { kEstimate };  // `certain` and `cautious` act on lo and hi; not configurable yet
+/// Which figure of the bracket decides: the estimate, the lower bound or the upper one.
+enum class Policy : std::uint8_t { kEstimate, kCertain, kCautious };
 enum class CountMode : std::uint8_t { kAllowed, kAll };
 enum class PathMatch : std::uint8_t { kAny, kExact, kPrefix, kGlob };
 enum class HostMatch : std::uint8_t { kAny, kExact, kSuffix };
@@ -103,6 +104,9 @@ class RuleSet {
 };
 
 using SharedRules = std::shared_ptr<const RuleSet>;
+
+/// As the configuration spells it.
+[[nodiscard]] std::string_view policy_name(Policy policy);
 
 /// The id of the rule of that name.
 [[nodiscard]] RuleId rule_id(std::string_view name);

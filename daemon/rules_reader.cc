@@ -17,7 +17,8 @@ constexpr milliseconds kMitigateMin{100};  // shorter ones end before every node
 constexpr std::pair<std::string_view, Action> kActions[] = {{"block", Action::kBlock}, {"log", Action::kLog}};
 constexpr std::pair<std::string_view, CountMode> kCounts[] = {{"allowed", CountMode::kAllowed},
                                                               {"all", CountMode::kAll}};
-constexpr std::pair<std::string_view, Policy> kPolicies[] = {{"estimate", Policy::kEstimate}};
+constexpr std::pair<std::string_view, Policy> kPolicies[] = {
+    {"estimate", Policy::kEstimate}, {"certain", Policy::kCertain}, {"cautious", Policy::kCautious}};
 
 /// A slot shorter than 4 D could lie wholly within the difference of two clocks.
 microseconds least_window(unsigned slots, microseconds tolerance) { return 4 * tolerance * slots; }

@@ -36,6 +36,7 @@ Oracle::Oracle(SharedRules rules, unsigned nodes, microseconds lag)
     row.limit = rule.limit;
     row.window_s = std::chrono::duration<double>(rule.window.window).count();
     row.mitigate_s = std::chrono::duration<double>(rule.mitigate).count();
+    row.policy = policy_name(rule.policy);
     row.log_only = rule.action == Action::kLog;
     report_.rules.push_back(std::move(row));
   }

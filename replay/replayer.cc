@@ -40,6 +40,7 @@ std::unique_ptr<ReplayNode> Replayer::make_node(unsigned index) {
   };
   callbacks.on_decided = [this](const Mitigation& decided, RuleNumber rule, PopInstant now, const Rate& rate) {
     oracle_.decided({decided.key, rule, now, pop_time(decided.until)}, &rate);
+    if (options_.on_decided) options_.on_decided(decided, now);
   };
   callbacks.on_enforced = [this, index](const Mitigation& mitigation, PopInstant now, bool local) {
     oracle_.enforced(index, mitigation.key, now);

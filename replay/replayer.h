@@ -13,6 +13,7 @@
 // Limits: kReplayNodesMax nodes; keys_max keys a node.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <random>
 #include <vector>
@@ -37,6 +38,8 @@ struct ReplayOptions {
   std::uint32_t keys_max = 262144;
   std::vector<Rule> rules;  // their numbers do not matter
   HashSecret secret;
+  /// Told of every decision of any node, at the instant at which it is made.
+  std::function<void(const Mitigation&, PopInstant)> on_decided;
 };
 
 class Replayer {

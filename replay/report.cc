@@ -56,6 +56,10 @@ std::string by_node(const std::vector<std::uint64_t>& counts) {
   return text;
 }
 
+std::string remark(const RuleReport& rule) {
+  return (rule.policy == "estimate" ? "" : "  " + rule.policy) + (rule.log_only ? "  (log only)" : "");
+}
+
 std::string rules_table(const std::vector<RuleReport>& rules) {
   std::string table = format("\n%-20s %8s %8s %8s %9s %8s %6s %9s %6s %8s %6s %9s %8s %8s  %s\n", "rule", "limit",
                              "window", "mitigate", "hits", "clients", "over", "mitigated", "false", "crossed", "missed",
@@ -68,7 +72,7 @@ std::string rules_table(const std::vector<RuleReport>& rules) {
                number(rule.false_mitigations), number(rule.crossings), number(rule.missed_crossings),
                number(rule.blocked), number(rule.wrongly_blocked), number(rule.wrongly_passed),
                plain(rule.overshoot.quantile(0.5)).c_str(), plain(rule.overshoot.quantile(0.99)).c_str(),
-               plain(rule.overshoot.maximum()).c_str(), rule.log_only ? "  (log only)" : "");
+               plain(rule.overshoot.maximum()).c_str(), remark(rule).c_str());
   }
   return table;
 }
@@ -97,6 +101,7 @@ Json json_of(const RuleReport& rule) {
           {"window_s", rule.window_s},
           {"mitigate_s", rule.mitigate_s},
           {"action", rule.log_only ? "log" : "block"},
+          {"policy", rule.policy},
           {"hits", rule.hits},
           {"clients", rule.keys},
           {"clients_over", rule.keys_over},

@@ -35,29 +35,10 @@ double estimate_at(PopInstant now, const SlotTotals& totals, const KeySlots& slo
   return estimate;
 }
 
-}  // namespace
-
-Rate estimate_rate(const SlotTotals& totals, const KeySlots& slots, PopInstant now,
-                   std::optional<SlotIndex> ignored_through) {
-  const WindowShape& shape = slots.shape();
-  const Span span{ignored_through, slots.last_touching(now)};
-  Rate rate;
-  rate.estimate = estimate_at(now, totals, slots, span);
-  std::uint64_t hi = 0;
-  for (const SlotCount& count : totals.slots) {
-    if (!span.holds(count.slot)) continue;
-    if (slots.start(count.slot) > now - shape.window + shape.tolerance) rate.lo += certain_hits(count);
-    if (slots.end(count.slot) > now - shape.window - shape.tolerance) hi += certain_hits(count) + count.hidden;
-  }
-  if (!totals.counters_lost) rate.hi = hi;
-  return rate;
-}
-
 // The estimate falls in straight lines: it bends only where the window's edge passes a slot's start or end. So the
 // answer lies on the first piece whose end is at or below the level.
 microseconds time_until_estimate_is(double level, const SlotTotals& totals, const KeySlots& slots, PopInstant now,
-                                    std::optional<SlotIndex> ignored_through) {
-  const Span span{ignored_through, slots.last_touching(now)};
+                                    const Span& span) {
   PopInstant from = now;
   double at_from = estimate_at(from, totals, slots, span);
   if (at_from <= level) return microseconds(0);
@@ -73,6 +54,63 @@ microseconds time_until_estimate_is(double level, const SlotTotals& totals, cons
     at_from = at_to;
   }
   return from - now;
+}
+
+/// One slot's part in a bound, and when it counts no more: the bounds fall in steps.
+struct BoundPart {
+  std::uint64_t hits = 0;
+  PopInstant leaves{};
+};
+
+BoundPart part_of(RateFigure bound, const SlotCount& count, const KeySlots& slots) {
+  const WindowShape& shape = slots.shape();
+  if (bound == RateFigure::kLo) {
+    return {certain_hits(count), slots.start(count.slot) + shape.window - shape.tolerance};
+  }
+  return {certain_hits(count) + count.hidden, slots.end(count.slot) + shape.window + shape.tolerance};
+}
+
+std::uint64_t bound_at(RateFigure bound, PopInstant now, const SlotTotals& totals, const KeySlots& slots,
+                       const Span& span) {
+  std::uint64_t sum = 0;
+  for (const SlotCount& count : totals.slots) {
+    const BoundPart part = part_of(bound, count, slots);
+    if (span.holds(count.slot) && part.leaves > now) sum += part.hits;
+  }
+  return sum;
+}
+
+microseconds time_until_bound_is(RateFigure bound, double level, PopInstant now, const SlotTotals& totals,
+                                 const KeySlots& slots, const Span& span) {
+  std::uint64_t left = bound_at(bound, now, totals, slots, span);
+  PopInstant at = now;
+  for (const SlotCount& count : totals.slots) {  // ascending, so the first to leave comes first
+    if (static_cast<double>(left) <= level) break;
+    const BoundPart part = part_of(bound, count, slots);
+    if (!span.holds(count.slot) || part.leaves <= now) continue;
+    left -= part.hits;
+    at = part.leaves;
+  }
+  return at - now;
+}
+
+}  // namespace
+
+Rate estimate_rate(const SlotTotals& totals, const KeySlots& slots, PopInstant now,
+                   std::optional<SlotIndex> ignored_through) {
+  const Span span{ignored_through, slots.last_touching(now)};
+  Rate rate;
+  rate.estimate = estimate_at(now, totals, slots, span);
+  rate.lo = bound_at(RateFigure::kLo, now, totals, slots, span);
+  if (!totals.counters_lost) rate.hi = bound_at(RateFigure::kHi, now, totals, slots, span);
+  return rate;
+}
+
+microseconds time_until_figure_is(RateFigure figure, double level, const SlotTotals& totals, const KeySlots& slots,
+                                  PopInstant now, std::optional<SlotIndex> ignored_through) {
+  const Span span{ignored_through, slots.last_touching(now)};
+  if (figure == RateFigure::kEstimate) return time_until_estimate_is(level, totals, slots, now, span);
+  return time_until_bound_is(figure, level, now, totals, slots, span);
 }
 
 }  // namespace popgate

@@ -12,7 +12,7 @@
 //
 // Threads: pure functions.
 // Invariants: 1. lo <= est <= hi (when hi is known).
-//             2. With time and no further hit, est never rises.
+//             2. With time and no further hit, none of the three rises.
 // Cost: O(slots) for a rate, O(slots^2) for the time of falling, which is only asked when a rule is crossed.
 #pragma once
 
@@ -35,8 +35,12 @@ struct Rate {
 [[nodiscard]] Rate estimate_rate(const SlotTotals& totals, const KeySlots& slots, PopInstant now,
                                  std::optional<SlotIndex> ignored_through);
 
-/// How long until the estimate has fallen to `level` if no further hit comes; 0 when it is there already.
-[[nodiscard]] microseconds time_until_estimate_is(double level, const SlotTotals& totals, const KeySlots& slots,
-                                                  PopInstant now, std::optional<SlotIndex> ignored_through);
+enum class RateFigure : std::uint8_t { kLo, kEstimate, kHi };
+
+/// How long until a figure has fallen to `level` if no further hit comes; 0 when it is there already. Of an unknown hi:
+/// as if it were known, which is never earlier than the estimate.
+[[nodiscard]] microseconds time_until_figure_is(RateFigure figure, double level, const SlotTotals& totals,
+                                                const KeySlots& slots, PopInstant now,
+                                                std::optional<SlotIndex> ignored_through);
 
 }  // namespace popgate

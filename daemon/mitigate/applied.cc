@@ -28,7 +28,7 @@ std::optional<Applied> apply_rules(const Mitigation& automatic, const RuleSet* r
   if (rule->revision == automatic.rule_revision) return Applied{rule->number, automatic.until, log_only};
 
   const Rate evidence{automatic.evidence.lo, automatic.evidence.estimate, automatic.evidence.hi};
-  if (!is_over(rule->policy, evidence, rule->limit)) return std::nullopt;
+  if (!is_over(*rule, evidence)) return std::nullopt;
   return Applied{rule->number, end_under(*rule, automatic), log_only};
 }
 

@@ -5,13 +5,24 @@
 
 namespace popgate {
 
-bool is_over(Policy policy, const Rate& rate, std::uint64_t limit) {
-  const auto allowed = static_cast<double>(limit);
-  switch (policy) {  // kCertain acts on rate.lo, kCautious on rate.hi; the compiler asks for them here when they exist
+RateFigure deciding_figure(const Rule& rule) {
+  if (rule.mitigate.count() == 0) return RateFigure::kEstimate;
+  switch (rule.policy) {
     case Policy::kEstimate:
-      return rate.estimate > allowed;
+      return RateFigure::kEstimate;
+    case Policy::kCertain:
+      return RateFigure::kLo;
+    case Policy::kCautious:
+      return RateFigure::kHi;
   }
-  return false;
+  return RateFigure::kEstimate;
+}
+
+bool is_over(const Rule& rule, const Rate& rate) {
+  const RateFigure figure = deciding_figure(rule);
+  if (figure == RateFigure::kLo) return rate.lo > rule.limit;
+  if (figure == RateFigure::kHi && rate.hi) return *rate.hi > rule.limit;
+  return rate.estimate > static_cast<double>(rule.limit);
 }
 
 double admitting_level(const Rule& rule) {
@@ -21,7 +32,7 @@ double admitting_level(const Rule& rule) {
 }
 
 std::optional<Judgement> judge(const Rule& rule, const Rate& rate, microseconds fall, HostInstant now) {
-  if (!rule.enabled || !is_over(rule.policy, rate, rule.limit)) return std::nullopt;
+  if (!rule.enabled || !is_over(rule, rate)) return std::nullopt;
   const microseconds longest = kMitigationMax;
   const microseconds needed = std::clamp(fall, microseconds(0), longest);
   const microseconds lasting = std::clamp<microseconds>(rule.mitigate, needed, longest);

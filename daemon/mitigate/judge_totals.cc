@@ -14,8 +14,9 @@ JudgedTotals judge_totals(const SlotTotals& totals, const Rule& rule, Mitigation
   const std::optional<SlotIndex> ignored = lifted_through(mitigations, slots, totals.key);
   JudgedTotals judged{.rate = estimate_rate(totals, slots, now.pop, ignored), .outcome = std::nullopt};
   const Rate& rate = judged.rate;
-  if (!is_over(rule.policy, rate, rule.limit)) return judged;
-  const microseconds fall = time_until_estimate_is(admitting_level(rule), totals, slots, now.pop, ignored);
+  if (!is_over(rule, rate)) return judged;
+  const microseconds fall =
+      time_until_figure_is(deciding_figure(rule), admitting_level(rule), totals, slots, now.pop, ignored);
   const std::optional<Judgement> judgement = judge(rule, rate, fall, now.host);
   if (!judgement) return judged;
   const Evidence evidence{.lo = rate.lo, .estimate = rate.estimate, .hi = rate.hi, .limit = rule.limit};

@@ -306,8 +306,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"    mitigate: 1s\n    slots: 61\n", "7:12 rules[0].slots"},
         Refusal{"    mitigate: 1s\n    action: deny\n", "7:13 rules[0].action"},
         Refusal{"    mitigate: 1s\n    count: none\n", "7:12 rules[0].count"},
-        Refusal{"    mitigate: 1s\n    policy: certain\n", "7:13 rules[0].policy"},
-        Refusal{"    mitigate: 1s\n    policy: cautious\n", "7:13 rules[0].policy"},
+        Refusal{"    mitigate: 1s\n    policy: sure\n", "7:13 rules[0].policy"},
         Refusal{"    mitigate: 1s\n    enabled: yes\n", "7:14 rules[0].enabled"},
         Refusal{"    mitigate: 1s\n    match: [GET]\n", "7:12 rules[0].match"},
         Refusal{"    mitigate: 1s\n    match: {method: \"G T\"}\n", "7:21 rules[0].match.method"},
@@ -348,9 +347,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"    key: [{client_ip: {v6_prefix: 0}}]\n", "6:35 rules[0].key[0].client_ip.v6_prefix"},
                     Refusal{"    key: [client_ip, {client_ip: {v4_prefix: 8}}]\n", "6:22 rules[0].key[1]"}));
 
-TEST(ConfigFaults, certain_and_cautious_are_not_available_yet) {
-  EXPECT_THAT(fault(rule_with(kMitigate + "    policy: certain\n")), HasSubstr("not available yet"));
-  EXPECT_THAT(fault(rule_with(kMitigate + "    policy: cautious\n")), HasSubstr("not available yet"));
+TEST(ConfigFaults, an_unknown_policy_is_told_what_is_allowed) {
+  EXPECT_THAT(fault(rule_with(kMitigate + "    policy: sure\n")), HasSubstr("estimate, certain, cautious"));
 }
 
 std::string window_of(const std::string& window, const std::string& slots) {

@@ -100,12 +100,34 @@ TEST(Rate, falls_to_a_level_at_the_time_that_the_straight_line_gives) {
   // 100 s (the edge enters slot 4) on, so it is 19 at 105.5 s; then 1 a second from 150 s, so it is 4 at 156 s.
   const std::vector<SlotCount> counts{{.slot = 4, .known = 20}, {.slot = 9, .known = 10}};
   const auto fall = [&](double level) {
-    return time_until_estimate_is(level, totals_of(counts), slots, at(97), std::nullopt).count();
+    return time_until_figure_is(RateFigure::kEstimate, level, totals_of(counts), slots, at(97), std::nullopt).count();
   };
   EXPECT_NEAR(static_cast<double>(fall(19)), 8.5e6, 1);
   EXPECT_NEAR(static_cast<double>(fall(4)), 59e6, 1);
   EXPECT_EQ(fall(30), 0);
   EXPECT_NEAR(static_cast<double>(fall(0)), 63e6, 1);
+}
+
+// The bounds fall in steps: lo when a slot's start, hi when its end leaves the window, D earlier and later.
+TEST(Rate, bounds_fall_when_a_whole_slot_leaves) {
+  const KeySlots slots(WindowShape::make(seconds(60), 6, milliseconds(20)), kNoPhase);
+  const std::vector<SlotCount> counts{{.slot = 4, .known = 20}, {.slot = 9, .known = 10, .hidden = 3}};
+  const auto fall = [&](RateFigure figure, double level) {
+    return time_until_figure_is(figure, level, totals_of(counts), slots, at(97), std::nullopt).count();
+  };
+  EXPECT_EQ(fall(RateFigure::kLo, 30), 0);
+  EXPECT_EQ(fall(RateFigure::kLo, 29), 3'000'000 - 20'000);  // slot 4 starts at 40 s
+  EXPECT_EQ(fall(RateFigure::kLo, 9), 53'000'000 - 20'000);  // slot 9 at 90 s
+  EXPECT_EQ(fall(RateFigure::kHi, 33), 0);
+  EXPECT_EQ(fall(RateFigure::kHi, 32), 13'000'000 + 20'000);  // slot 4 ends at 50 s
+  EXPECT_EQ(fall(RateFigure::kHi, 12), 63'000'000 + 20'000);
+  EXPECT_EQ(time_until_figure_is(RateFigure::kHi, 32, totals_of(counts, true), slots, at(97), std::nullopt).count(),
+            13'000'000 + 20'000);  // unknown now, and perhaps known by then
+}
+
+double figure_of(const Rate& rate, RateFigure figure) {
+  if (figure == RateFigure::kEstimate) return rate.estimate;
+  return static_cast<double>(figure == RateFigure::kLo ? rate.lo : rate.hi.value());
 }
 
 // Random hits; the true number in (now - W, now] is counted one by one.
@@ -132,11 +154,13 @@ RC_GTEST_PROP(Rate, bracket_holds_the_true_hits_and_the_estimate, ()) {
   RC_ASSERT(rate.estimate <= static_cast<double>(*rate.hi) + 1e-9);
 
   const double level = *rc::gen::inRange(0, 20);
-  const microseconds fall = time_until_estimate_is(level, totals_of(counts), slots, now, std::nullopt);
-  RC_ASSERT(estimate_rate(totals_of(counts), slots, now + fall, std::nullopt).estimate <= level + 1e-6);
-  if (fall > microseconds(2)) {
-    RC_ASSERT(estimate_rate(totals_of(counts), slots, now + fall - microseconds(2), std::nullopt).estimate >
-              level - 1e-3);
+  for (const RateFigure figure : {RateFigure::kLo, RateFigure::kEstimate, RateFigure::kHi}) {
+    const microseconds fall = time_until_figure_is(figure, level, totals_of(counts), slots, now, std::nullopt);
+    const Rate fallen = estimate_rate(totals_of(counts), slots, now + fall, std::nullopt);
+    RC_ASSERT(figure_of(fallen, figure) <= level + 1e-6);
+    if (fall <= microseconds(2)) continue;
+    const Rate before = estimate_rate(totals_of(counts), slots, now + fall - microseconds(2), std::nullopt);
+    RC_ASSERT(figure_of(before, figure) > level - 1e-3);
   }
 }
 

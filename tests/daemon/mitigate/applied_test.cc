@@ -44,6 +44,18 @@ TEST(AppliedRules, a_limit_raised_to_the_evidence_frees_the_client) {
   EXPECT_TRUE(apply_rules(m, sample_rules({sample_rule(7, 149)}).get()));
 }
 
+TEST(AppliedRules, a_rule_that_became_certain_frees_whom_only_the_estimate_was_against) {
+  const Rule rule = sample_rule();
+  Mitigation m = decided_under(rule);
+  m.evidence = {.lo = 100, .estimate = 150, .hi = 160, .limit = 100};
+  Rule certain = rule;
+  certain.policy = Policy::kCertain;
+  certain.revision = 2;
+  EXPECT_FALSE(apply_rules(m, sample_rules({certain}).get()));
+  m.evidence.lo = 101;
+  EXPECT_TRUE(apply_rules(m, sample_rules({certain}).get()));
+}
+
 TEST(AppliedRules, a_shorter_duration_counts_from_the_decision) {
   Rule rule = sample_rule();
   const Mitigation m = decided_under(rule);

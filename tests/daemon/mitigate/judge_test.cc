@@ -16,6 +16,36 @@ TEST(Judge, limit_hits_pass_and_the_next_is_over) {
   EXPECT_TRUE(judge(rule, estimate_of(100.001), seconds(1), kHostNow));
 }
 
+Rule rule_by(Policy policy) {
+  Rule rule = sample_rule(7, 100);
+  rule.policy = policy;
+  return rule;
+}
+
+TEST(Judge, certain_acts_on_the_lower_bound_alone) {
+  const Rule rule = rule_by(Policy::kCertain);
+  EXPECT_FALSE(is_over(rule, {.lo = 100, .estimate = 150, .hi = 200}));
+  EXPECT_TRUE(is_over(rule, {.lo = 101, .estimate = 101, .hi = std::nullopt}));
+}
+
+TEST(Judge, cautious_acts_on_the_upper_bound_and_on_the_estimate_while_that_is_unknown) {
+  const Rule rule = rule_by(Policy::kCautious);
+  EXPECT_FALSE(is_over(rule, {.lo = 0, .estimate = 90, .hi = 100}));
+  EXPECT_TRUE(is_over(rule, {.lo = 0, .estimate = 90, .hi = 101}));
+  EXPECT_FALSE(is_over(rule, {.lo = 0, .estimate = 100, .hi = std::nullopt}));
+  EXPECT_TRUE(is_over(rule, {.lo = 0, .estimate = 100.5, .hi = std::nullopt}));
+}
+
+TEST(Judge, a_throttle_steers_by_the_estimate_whatever_its_policy) {
+  for (const Policy policy : {Policy::kEstimate, Policy::kCertain, Policy::kCautious}) {
+    Rule rule = rule_by(policy);
+    rule.mitigate = seconds(0);
+    EXPECT_EQ(deciding_figure(rule), RateFigure::kEstimate);
+    EXPECT_FALSE(is_over(rule, {.lo = 90, .estimate = 100, .hi = 150}));
+    EXPECT_TRUE(is_over(rule, {.lo = 90, .estimate = 101, .hi = 150}));
+  }
+}
+
 TEST(Judge, a_limit_of_zero_is_over_with_the_first_hit) {
   const Rule rule = sample_rule(7, 0);
   EXPECT_FALSE(judge(rule, estimate_of(0), seconds(0), kHostNow));

@@ -2,7 +2,9 @@
 #include "daemon/mitigate/judge_totals.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace popgate {
@@ -61,6 +63,38 @@ TEST_F(JudgeTotals, hits_before_a_lift_no_longer_count) {
   EXPECT_FALSE(judge({{.slot = 9, .known = 101}, {.slot = 10, .known = 100}}, 100, later).outcome.has_value());
   EXPECT_EQ(judge({{.slot = 9, .known = 101}, {.slot = 10, .known = 101}}, 100, later).outcome,
             DecideOutcome::kDecided);
+}
+
+// Whatever the policy: who comes back when the mitigation ends, and makes the request that the rule grants, is not
+// mitigated again.
+RC_GTEST_PROP(JudgeTotalsProperty, a_client_that_waits_for_the_end_is_admitted, ()) {
+  Rule rule = rule_of(static_cast<std::uint64_t>(*rc::gen::inRange(1, 60)));
+  rule.policy = *rc::gen::element(Policy::kEstimate, Policy::kCertain, Policy::kCautious);
+  rule.count = *rc::gen::element(CountMode::kAllowed, CountMode::kAll);
+  rule.mitigate = milliseconds(*rc::gen::element(0, 100, 5000));
+  identify(rule);
+  std::vector<SlotCount> counts;
+  for (SlotIndex slot = 3; slot <= 9; ++slot) {
+    const auto hits = [] { return static_cast<std::uint64_t>(*rc::gen::inRange(0, 20)); };
+    counts.push_back({.slot = slot, .known = hits(), .unsent = hits(), .hidden = hits()});
+  }
+  const bool lost = *rc::gen::arbitrary<bool>();
+  Mitigations mitigations({.node_name = "a", .incarnation = 1}, [](const Mitigation&, const Origin&) {});
+  mitigations.allow_originating(0);
+  const auto judged = [&](BothInstants now, bool counters_lost) {
+    const SlotTotals totals{.key = kKey, .rule = 1, .slots = counts, .fresh = true, .counters_lost = counters_lost};
+    return judge_totals(totals, rule, mitigations, now);
+  };
+  RC_PRE(judged(kNow, lost).outcome.has_value());
+  const microseconds wait = mitigations.find(kKey).automatic->until - kNow.host;
+  const BothInstants back{kNow.host + wait, kNow.pop + wait};
+  const SlotIndex slot = KeySlots(rule.window, kKey).slot_at(back.pop);
+  const std::uint64_t denied = rule.count == CountMode::kAll ? 1 : 0;  // the one that was told how long to wait
+  const auto held = std::find_if(counts.begin(), counts.end(), [&](const SlotCount& c) { return c.slot == slot; });
+  RC_PRE(rule.limit > denied);
+  if (held != counts.end()) held->known += 1 + denied;
+  if (held == counts.end()) counts.push_back({.slot = slot, .known = 1 + denied});
+  RC_ASSERT(!judged(back, false).outcome.has_value());
 }
 
 }  // namespace
