@@ -42,12 +42,14 @@ struct SlotTotals {
   std::span<const SlotCount> slots;  // ascending; slots that are not listed hold 0; valid during the call only
   bool fresh = false;                // every slot that is not final was just read
   bool counters_lost = false;  // within W + l + 2D of a detected loss of counters on the key's shard: hi is unknown
+  bool degraded = false;       // the key's shard cannot be counted on: the rule's on_counter_failure applies
 };
 
 /// One shard, for `popgatectl status`.
 struct ShardStatus {
   std::string name;
   bool reachable = false;  // it answers
+  bool degraded = false;   // it cannot be counted on (degraded_state.h), or this node's clock is off
 };
 
 class CounterStore {
@@ -69,6 +71,11 @@ class CounterStore {
   [[nodiscard]] virtual std::vector<SlotCount> slots_of(const Key& key) const = 0;
   /// As in SlotTotals: counters that the key may have had were lost. False when the key is not held.
   [[nodiscard]] virtual bool counters_lost(const Key& key, PopInstant now) const = 0;
+  /// As in SlotTotals; also of keys that are not held.
+  [[nodiscard]] virtual bool is_degraded(const Key& key) const {
+    (void)key;
+    return false;
+  }
   /// True when nothing is unsent or in flight (a stopping daemon waits for it, within a bound).
   [[nodiscard]] virtual bool idle() const = 0;
   /// In the order of the configuration; none when counters live in this process.

@@ -121,12 +121,14 @@ void MemcachedStore::report_waiting(PopInstant now) {
 
 void MemcachedStore::report(WindowIndex index, bool fresh, PopInstant now) {
   const KeyWindow& window = windows_.at(index);
+  const Shard& shard = *shards_[window.shard];
   KeyWindows::list_slots(window, slot_counts_);
   totals_({.key = window.key,
            .rule = window.rule,
            .slots = slot_counts_,
            .fresh = fresh,
-           .counters_lost = shards_[window.shard]->counters_lost(window.shape, now)},
+           .counters_lost = shard.counters_lost(window.shape, now),
+           .degraded = shard.is_degraded()},
           now);
 }
 
@@ -153,11 +155,17 @@ bool MemcachedStore::counters_lost(const Key& key, PopInstant now) const {
   return shards_[window.shard]->counters_lost(window.shape, now);
 }
 
+bool MemcachedStore::is_degraded(const Key& key) const {
+  const WindowIndex index = windows_.find(key);
+  return shards_[index == kNoWindow ? placement_.shard_of(key) : windows_.at(index).shard]->is_degraded();
+}
+
 bool MemcachedStore::idle() const { return windows_.unsent_hits() == 0 && windows_.in_flight_hits() == 0; }
 
 std::vector<ShardStatus> MemcachedStore::shards() const {
   std::vector<ShardStatus> listed;
-  for (const auto& shard : shards_) listed.push_back({.name = shard->name(), .reachable = shard->is_reachable()});
+  for (const auto& shard : shards_)
+    listed.push_back({.name = shard->name(), .reachable = shard->is_reachable(), .degraded = shard->is_degraded()});
   return listed;
 }
 

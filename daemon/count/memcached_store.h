@@ -51,6 +51,7 @@ class MemcachedStore final : public CounterStore {
   void use_rules(SharedRules rules) override { setup_.rules = std::move(rules); }
   [[nodiscard]] std::vector<SlotCount> slots_of(const Key& key) const override;
   [[nodiscard]] bool counters_lost(const Key& key, PopInstant now) const override;
+  [[nodiscard]] bool is_degraded(const Key& key) const override;
   [[nodiscard]] bool idle() const override;
   [[nodiscard]] std::vector<ShardStatus> shards() const override;
   void visit(const MetricVisitor& visitor) const override;

@@ -33,7 +33,13 @@ void Shard::pump(PopInstant now) {
   }
 }
 
+void Shard::hold(bool hold) {
+  held_ = hold;
+  look_at_state();
+}
+
 void Shard::tick(PopInstant now) {
+  look_at_state();
   for (const WindowIndex index : next_tick_) {
     windows_.set_due(index, false);
     add_due(index);
@@ -285,6 +291,7 @@ void Shard::now_reachable(PopInstant now) {
   outage_told_ = false;
   reachable_since_ = now;
   backoff_.reset();
+  look_at_state();
   if (log_limiter_.allow(setup_.reactor->host_now())) {
     spdlog::info("count: shard {} answers at {}", setup_.name, setup_.address.text());
   }
@@ -294,16 +301,33 @@ void Shard::now_reachable(PopInstant now) {
 void Shard::not_reachable(std::string_view reason) {
   if (!outage_told_ && log_limiter_.allow(setup_.reactor->host_now())) {
     spdlog::warn(
-        "count: shard {} at {}: {}; until it answers, its keys are judged by this node's own hits ({} such lines "
-        "withheld before)",
+        "count: shard {} at {}: {}; until it answers, its keys are judged by what is known and this node's own hits "
+        "({} such lines withheld before)",
         setup_.name, setup_.address.text(), reason, log_limiter_.take_withheld());
   }
   outage_told_ = true;
   figures_.reachable = false;
+  look_at_state();
   abandon_chains();
   if (retry_waits_) return;
   retry_waits_ = true;
   retry_timer_.start_once(backoff_.next(random_));
+}
+
+// Also between ticks, when it has just failed or answered.
+void Shard::look_at_state() {
+  (void)state_.look(figures_.reachable, setup_.reactor->host_now());
+  const bool degraded = held_ || state_.is_degraded();
+  if (degraded == figures_.degraded) return;
+  figures_.degraded = degraded;
+  ++(degraded ? figures_.degraded_entered : figures_.degraded_left);
+  if (!log_limiter_.allow(setup_.reactor->host_now())) return;
+  if (degraded) {
+    spdlog::warn("count: shard {} cannot be counted on: rules do what on_counter_failure says for its keys",
+                 setup_.name);
+  } else {
+    spdlog::info("count: shard {} can be counted on again", setup_.name);
+  }
 }
 
 void Shard::try_again() {

@@ -23,6 +23,7 @@
 
 #include "daemon/backoff.h"
 #include "daemon/count/counter_loss.h"
+#include "daemon/count/degraded_state.h"
 #include "daemon/count/key_windows.h"
 #include "daemon/count/log_limiter.h"
 #include "daemon/count/shard_connection.h"
@@ -54,13 +55,15 @@ class Shard : private ShardConnectionOwner {
   /// Sends what can be sent now.
   void pump(PopInstant now);
   void tick(PopInstant now);
-  /// While held, nothing is sent, as if the shard did not answer.
-  void hold(bool hold) { held_ = hold; }
+  /// While held, nothing is sent, as if the shard did not answer; it is degraded at once, because the reason is known.
+  void hold(bool hold);
 
   /// The shard's memcached says so.
   void items_evicted(std::uint64_t items);
 
   [[nodiscard]] bool is_reachable() const { return figures_.reachable; }
+  /// It cannot be counted on: rules do what their on_counter_failure says.
+  [[nodiscard]] bool is_degraded() const { return figures_.degraded; }
   [[nodiscard]] bool counters_lost(const WindowShape& shape, PopInstant now) const { return loss_.affects(shape, now); }
   [[nodiscard]] const std::string& name() const { return setup_.name; }
   [[nodiscard]] const ShardFigures& figures() const { return figures_; }
@@ -106,6 +109,7 @@ class Shard : private ShardConnectionOwner {
   void now_reachable(PopInstant now);
   void not_reachable(std::string_view reason);
   void try_again();
+  void look_at_state();
 
   Setup setup_;
   KeyWindows& windows_;
@@ -126,6 +130,7 @@ class Shard : private ShardConnectionOwner {
 
   PopInstant reachable_since_ = kNever;
   CounterLoss loss_;
+  DegradedState state_;
   ShardFigures figures_;
   LogLimiter log_limiter_;
 };

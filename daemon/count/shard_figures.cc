@@ -20,6 +20,8 @@ constexpr Count kCounts[] = {
     {"popgate_count_shard_timeouts", "timeouts", "Connections given up because a reply was late.", &ShardFigures::timeouts},
     {"popgate_count_shard_disconnects", "connections", "Connections, or attempts at one, that ended for whatever reason.", &ShardFigures::disconnects},
     {"popgate_count_shard_losses", "losses", "Times that the shard was seen to have lost counters.", &ShardFigures::losses},
+    {"popgate_count_shard_degraded_entered", "times", "Times that the shard could no longer be counted on.", &ShardFigures::degraded_entered},
+    {"popgate_count_shard_degraded_left", "times", "Times that the shard could be counted on again.", &ShardFigures::degraded_left},
     {"popgate_count_shard_evictions", "items", "Items that the shard's memcached evicted while it was watched.", &ShardFigures::evictions},
 };
 // clang-format on
@@ -29,6 +31,9 @@ constexpr Count kCounts[] = {
 void visit_figures(const ShardFigures& figures, std::string_view shard_name, const MetricVisitor& visitor) {
   visitor({"popgate_count_shard_reachable", "", "1 while the shard answers.", figures.reachable ? 1.0 : 0.0, false,
            "shard", shard_name});
+  visitor({"popgate_count_shard_degraded", "",
+           "1 while the shard cannot be counted on and rules do what on_counter_failure says.",
+           figures.degraded ? 1.0 : 0.0, false, "shard", shard_name});
   visitor({"popgate_count_shard_round_trip", "seconds", "From making the last complete batch to its last reply.",
            static_cast<double>(figures.round_trip.count()) / 1e6, false, "shard", shard_name});
   for (const Count& count : kCounts) {

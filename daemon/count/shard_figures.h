@@ -15,6 +15,9 @@ namespace popgate {
 
 struct ShardFigures {
   bool reachable = false;
+  bool degraded = false;
+  std::uint64_t degraded_entered = 0;
+  std::uint64_t degraded_left = 0;
   std::uint64_t batches = 0;
   std::uint64_t delivered = 0;
   std::uint64_t uncertain = 0;

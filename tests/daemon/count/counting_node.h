@@ -38,6 +38,7 @@ struct Report {
   std::vector<SlotCount> slots;
   bool fresh = false;
   bool counters_lost = false;
+  bool degraded = false;
   [[nodiscard]] std::uint64_t known() const;
   [[nodiscard]] std::uint64_t own_unsent() const;
 };
