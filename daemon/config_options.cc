@@ -77,6 +77,7 @@ constexpr Option kOptions[] = {
     {"rules[].count", kChoice, "allowed", "", 0, 0, "allowed, all", "Whether requests that are blocked count too."},
     {"rules[].cost", kInteger, "1", "hits", 1, static_cast<std::int64_t>(kHitCostMax), "at most the limit", "Hits that one request counts."},
     {"rules[].policy", kChoice, "estimate", "", 0, 0, "estimate, certain, cautious", "Which figure is held against the limit: `certain` the lower bound, so that nobody within the limit is mitigated; `cautious` the upper bound, or the estimate while that is unknown, so that as good as nobody over it is missed. With `mitigate: 0` always the estimate."},
+    {"rules[].on_counter_failure", kChoice, "local", "", 0, 0, "local, open, closed; not closed with `policy: certain`", "What to do about keys whose shard cannot be counted on: `local` judges this node's own hits, against its share of the limit (against the whole limit with `policy: certain`); `open` mitigates nobody new; `closed` mitigates whoever comes, until the shard is back."},
     {"rules[].enabled", kBoolean, "true", "", 0, 0, "", "false: the rule is read and checked, and does nothing."},
 };
 // clang-format on

@@ -31,6 +31,19 @@ std::string reason_text(const Fields& entry) {
   return reason.empty() || reason == "-" ? "no reason was given" : "\"" + reason + "\"";
 }
 
+// What a decision went by when it was not the counters.
+std::string under_text(const std::string& under) {
+  if (under == "local") {
+    return " Its counters could not be counted on: the node judged its own hits against its share (on_counter_failure: "
+           "local).";
+  }
+  if (under == "closed") {
+    return " Its counters could not be counted on, and the rule then blocks whoever comes (on_counter_failure: "
+           "closed).";
+  }
+  return "";
+}
+
 std::string entry_sentence(const Fields& entry, const Fields& explanation, const ViewContext& context) {
   const std::string when = "on node " + entry.text("decided_by") + " at " + time_text(entry, "decided_at", context);
   const std::string kind = entry.text("kind");
@@ -43,7 +56,8 @@ std::string entry_sentence(const Fields& entry, const Fields& explanation, const
   } else {
     const Fields evidence = entry.part("evidence");
     text = "Rule " + entry.text("rule") + " decided it " + when + ": " + bracket_text(evidence) + " hits" +
-           in_window(explanation) + ", where " + evidence.digits("limit") + " pass.";
+           in_window(explanation) + ", where " + evidence.digits("limit") + " pass." +
+           under_text(evidence.text("under"));
   }
   text += " Until " + until_text(entry, context) + ".";
   if (entry.flag("enforced").value_or(true)) return text;
@@ -81,6 +95,12 @@ std::string policy_text(const Fields& explanation) {
   return "";
 }
 
+std::string degraded_text(const Fields& explanation) {
+  if (!explanation.flag("degraded").value_or(false)) return "";
+  return " Its shard cannot be counted on now: other nodes' hits are not in this (on_counter_failure: " +
+         explanation.text("on_counter_failure") + ").";
+}
+
 std::string counts_text(const Fields& explanation, const ViewContext& context) {
   if (!explanation.has("rate")) {
     return "\nWithout the rule's name this node cannot tell what it counts for the key: explain RULE VALUE... "
@@ -91,7 +111,8 @@ std::string counts_text(const Fields& explanation, const ViewContext& context) {
   }
   return "\nHits" + in_window(explanation) +
          ", as this node last read them: " + bracket_text(explanation.part("rate")) + "; " +
-         explanation.digits("limit") + " pass." + policy_text(explanation) + "\n" + slots_table(explanation, context);
+         explanation.digits("limit") + " pass." + policy_text(explanation) + degraded_text(explanation) + "\n" +
+         slots_table(explanation, context);
 }
 
 std::string what_to_do(const Fields& explanation, const ViewContext& context) {

@@ -50,7 +50,9 @@ std::string mesh_text(const Fields& status) {
 std::string shards_table(const Fields& status) {
   CtlTable table({{"SHARD"}, {"ADDRESS"}, {"STATE"}});
   for (const Fields& shard : status.part("counters").list("shards")) {
-    table.add({shard.text("name"), shard.text("address"), yes_or(shard, "reachable", "reachable", "NOT REACHABLE")});
+    const bool degraded = shard.flag("degraded").value_or(false);
+    table.add({shard.text("name"), shard.text("address"),
+               yes_or(shard, "reachable", "reachable", "NOT REACHABLE") + (degraded ? ", DEGRADED" : "")});
   }
   return table.empty() ? "" : "\n" + table.text();
 }
@@ -101,7 +103,9 @@ std::vector<std::string> rule_row(const Fields& rule, std::string name) {
 std::string evidence_text(const Fields& entry) {
   if (entry.text("kind") != "automatic") return "-";
   const Fields evidence = entry.part("evidence");
-  return evidence.digits("estimate") + " of " + evidence.digits("limit");
+  const std::string under = evidence.text("under");
+  const bool labelled = under == "local" || under == "closed";
+  return evidence.digits("estimate") + " of " + evidence.digits("limit") + (labelled ? " (" + under + ")" : "");
 }
 
 }  // namespace

@@ -95,29 +95,33 @@ json OperatorViews::entry(const Mitigation& mitigation, HostInstant now) const {
                         enforcement->by_operator == (kind == EntryKind::kOperator);
   const Version& version = mitigation.version;
   const Evidence& evidence = mitigation.evidence;
-  return {
-      {"key", key_text(mitigation.key)},
-      {"kind", kind_text(kind)},
-      {"rule", rule_name(mitigation.rule)},
-      {"remaining_ms", std::max<std::int64_t>(0, whole_ms(mitigation.until - now))},
-      {"until", time_text(mitigation.until_wall)},
-      {"decided_by", mitigation.decided_by},
-      {"decided_at", time_text(mitigation.decided_at)},
-      {"reason", mitigation.reason},
-      {"enforced", enforced},
-      {"evidence",
-       {{"lo", evidence.lo}, {"estimate", evidence.estimate}, {"hi", or_null(evidence.hi)}, {"limit", evidence.limit}}},
-      {"version",
-       {{"epoch", version.epoch},
-        {"counter", version.counter},
-        {"node", hash_text(version.node)},
-        {"incarnation", version.incarnation}}}};
+  return {{"key", key_text(mitigation.key)},
+          {"kind", kind_text(kind)},
+          {"rule", rule_name(mitigation.rule)},
+          {"remaining_ms", std::max<std::int64_t>(0, whole_ms(mitigation.until - now))},
+          {"until", time_text(mitigation.until_wall)},
+          {"decided_by", mitigation.decided_by},
+          {"decided_at", time_text(mitigation.decided_at)},
+          {"reason", mitigation.reason},
+          {"enforced", enforced},
+          {"evidence",
+           {{"lo", evidence.lo},
+            {"estimate", evidence.estimate},
+            {"hi", or_null(evidence.hi)},
+            {"limit", evidence.limit},
+            {"under", decided_under_name(evidence.under)}}},
+          {"version",
+           {{"epoch", version.epoch},
+            {"counter", version.counter},
+            {"node", hash_text(version.node)},
+            {"incarnation", version.incarnation}}}};
 }
 
 std::vector<std::string> OperatorViews::not_ready() const {
   std::vector<std::string> missing;
   for (const ShardStatus& shard : stages_.store.shards()) {
     if (!shard.reachable) missing.push_back("shard " + shard.name + " does not answer");
+    if (shard.reachable && shard.degraded) missing.push_back("shard " + shard.name + " is not counted on yet");
   }
   if (stages_.clock.is_off()) missing.emplace_back("this node's clock is off: it counts alone");
   if (stages_.mesh == nullptr) return missing;
@@ -143,7 +147,10 @@ json OperatorViews::status() const {
   json shards = json::array();
   for (const ShardStatus& shard : stages_.store.shards()) {
     const ShardConfig& configured = stages_.config.counters->shards[shards.size()];
-    shards.push_back({{"name", shard.name}, {"address", configured.address.text()}, {"reachable", shard.reachable}});
+    shards.push_back({{"name", shard.name},
+                      {"address", configured.address.text()},
+                      {"reachable", shard.reachable},
+                      {"degraded", shard.degraded}});
   }
   const std::vector<std::string> missing = not_ready();
   const Config& config = stages_.config;
@@ -231,6 +238,7 @@ json OperatorViews::rules(const RulesQuery& query) const {
                       {"count", rule.count == CountMode::kAllowed ? "allowed" : "all"},
                       {"cost", rule.cost},
                       {"policy", policy_name(rule.policy)},
+                      {"on_counter_failure", on_counter_failure_name(rule.on_counter_failure)},
                       {"enforced", enforced[rule.id]},
                       {"hits", hits_of(stages_.ledger.row(rule.number), outside(rule.number))}});
   }
@@ -305,14 +313,18 @@ json OperatorViews::slots_and_rate(const NamedKey& named) const {
                       {"hidden", count.hidden}});
   }
   const PopInstant now = PopClock::now();
+  const bool degraded = stages_.store.is_degraded(named.key);
   const SlotTotals totals{.key = named.key,
                           .rule = named.rule->number,
                           .slots = counts,
-                          .fresh = false,
-                          .counters_lost = stages_.store.counters_lost(named.key, now)};
+                          .fresh = true,  // the bracket is of what was last read
+                          .counters_lost = stages_.store.counters_lost(named.key, now),
+                          .degraded = degraded};
   const Rate rate = estimate_rate(totals, slots, now, lifted_through(stages_.mitigations, slots, named.key));
   return {{"slots", listed},
           {"rate", rate_of(rate)},
+          {"degraded", degraded},
+          {"on_counter_failure", on_counter_failure_name(named.rule->on_counter_failure)},
           {"limit", named.rule->limit},
           {"policy", policy_name(named.rule->policy)},
           {"window_ms", whole_ms(named.rule->window.window)}};
@@ -329,6 +341,8 @@ Result<json> OperatorViews::explain(const KeyName& name) const {
                  {"entries", json::array()},
                  {"slots", json::array()},
                  {"rate", nullptr},
+                 {"degraded", nullptr},
+                 {"on_counter_failure", nullptr},
                  {"limit", nullptr},
                  {"policy", nullptr},
                  {"window_ms", nullptr}};

@@ -84,6 +84,7 @@ void Pipeline::open_mitigate() {
           .node_name = config_.node, .incarnation = incarnation_, .entries_max = config_.table_entries},
       [this](const Mitigation& mitigation, const Origin& origin) { pass_on(mitigation, origin); });
   mitigations_->use_rules(rules_, setup_.reactor.host_now());
+  closed_keys_.emplace(*mitigations_, [this](const Key& key) { return store_->is_degraded(key); });
 }
 
 Status Pipeline::open_publish() {
@@ -187,7 +188,19 @@ void Pipeline::flush() {
 // count -> estimate -> mitigate
 void Pipeline::judge(const SlotTotals& totals, PopInstant now) {
   const Rule* rule = rules_->by_number(totals.rule);
-  if (rule != nullptr && rule->enabled) judge_totals(totals, *rule, *mitigations_, {setup_.reactor.host_now(), now});
+  if (rule == nullptr || !rule->enabled) return;
+  const auto members = static_cast<std::uint32_t>(config_.mesh ? config_.mesh->peers.size() + 1 : 1);
+  const JudgedTotals judged = judge_totals(totals, *rule, *mitigations_, {setup_.reactor.host_now(), now}, members);
+  if (judged.under != DecidedUnder::kCounters) tell_degraded(*rule, totals.key, judged);
+}
+
+void Pipeline::tell_degraded(const Rule& rule, const Key& key, const JudgedTotals& judged) {
+  const bool decided = judged.outcome == DecideOutcome::kDecided || judged.outcome == DecideOutcome::kRenewed;
+  if (!decided || !degraded_log_.allow(setup_.reactor.host_now())) return;
+  spdlog::warn(
+      "rule {}: key {} is mitigated without counters ({}), because its shard cannot be counted on ({} such lines "
+      "withheld before)",
+      rule.name, key_text(key), decided_under_name(judged.under), degraded_log_.take_withheld());
 }
 
 // mitigate -> publish, peers. Recorded and published before a peer hears of it.
@@ -204,6 +217,7 @@ void Pipeline::pass_on(const Mitigation& mitigation, const Origin& origin) {
     case Origin::Kind::kLocal:
     case Origin::Kind::kPeer:
       publisher_->publish(mitigation, enforcement, now);
+      if (origin.kind == Origin::Kind::kLocal) closed_keys_->decided(mitigation);
       if (mesh_) mesh_->broadcast(mitigation, origin);
   }
 }
@@ -212,6 +226,7 @@ void Pipeline::beat() {
   const HostInstant now = setup_.reactor.host_now();
   if (mesh_) look_at_clocks();
   publisher_->heartbeat(now);
+  closed_keys_->renew(*rules_, {now, setup_.reactor.wall_now()});
   mitigations_->expire(now);
   publisher_->sweep(now);
 }

@@ -24,7 +24,9 @@
 #include "daemon/collect/collector.h"
 #include "daemon/collect/ledger.h"
 #include "daemon/config.h"
+#include "daemon/count/log_limiter.h"
 #include "daemon/count/memcached_store.h"
+#include "daemon/mitigate/closed_keys.h"
 #include "daemon/mitigate/mitigations.h"
 #include "daemon/peers/mesh.h"
 #include "daemon/publish/publisher.h"
@@ -89,6 +91,7 @@ class Pipeline {
   void beat();
   void look_at_clocks();
   void judge(const SlotTotals& totals, PopInstant now);
+  void tell_degraded(const Rule& rule, const Key& key, const JudgedTotals& judged);
   void pass_on(const Mitigation& mitigation, const Origin& origin);
 
   const Config& config_;
@@ -104,10 +107,12 @@ class Pipeline {
   std::unique_ptr<CounterStore> store_;
   MemcachedStore* memcached_ = nullptr;  // store_, when it is one
   std::optional<Mitigations> mitigations_;
+  std::optional<ClosedKeys> closed_keys_;
   std::unique_ptr<Mesh> mesh_;
 
   ClockGuard clock_guard_;
   std::vector<HitSum> sums_;
+  LogLimiter degraded_log_;
   Timer flush_timer_;
   Timer beat_timer_;
   Timer fresh_start_timer_;

@@ -116,6 +116,18 @@ std::string_view policy_name(Policy policy) {
   return "";
 }
 
+std::string_view on_counter_failure_name(OnCounterFailure what) {
+  switch (what) {
+    case OnCounterFailure::kLocal:
+      return "local";
+    case OnCounterFailure::kOpen:
+      return "open";
+    case OnCounterFailure::kClosed:
+      return "closed";
+  }
+  return "";
+}
+
 RuleId rule_id(std::string_view name) { return Content().text(name).hash("rule name"); }
 
 void identify(Rule& rule) {
@@ -130,6 +142,7 @@ void identify(Rule& rule) {
   all.number(rule.limit).number(microseconds_of(rule.mitigate));
   all.number(static_cast<std::uint64_t>(rule.action)).number(static_cast<std::uint64_t>(rule.count));
   all.number(rule.cost).number(static_cast<std::uint64_t>(rule.policy)).number(rule.enabled ? 1 : 0);
+  all.number(static_cast<std::uint64_t>(rule.on_counter_failure));
   rule.revision = all.hash("revision of a rule");
 }
 

@@ -31,6 +31,9 @@ namespace popgate {
 enum class Action : std::uint8_t { kBlock, kLog };
 /// Which figure of the bracket decides: the estimate, the lower bound or the upper one.
 enum class Policy : std::uint8_t { kEstimate, kCertain, kCautious };
+/// What a rule does about keys whose counters cannot be counted on: judge this node's own hits, mitigate nobody new, or
+/// mitigate whoever comes.
+enum class OnCounterFailure : std::uint8_t { kLocal, kOpen, kClosed };
 enum class CountMode : std::uint8_t { kAllowed, kAll };
 enum class PathMatch : std::uint8_t { kAny, kExact, kPrefix, kGlob };
 enum class HostMatch : std::uint8_t { kAny, kExact, kSuffix };
@@ -67,6 +70,7 @@ struct Rule {
   CountMode count = CountMode::kAllowed;
   std::uint32_t cost = 1;
   Policy policy = Policy::kEstimate;
+  OnCounterFailure on_counter_failure = OnCounterFailure::kLocal;
   bool enabled = true;
 };
 
@@ -107,6 +111,7 @@ using SharedRules = std::shared_ptr<const RuleSet>;
 
 /// As the configuration spells it.
 [[nodiscard]] std::string_view policy_name(Policy policy);
+[[nodiscard]] std::string_view on_counter_failure_name(OnCounterFailure what);
 
 /// The id of the rule of that name.
 [[nodiscard]] RuleId rule_id(std::string_view name);

@@ -20,6 +20,9 @@ constexpr std::pair<std::string_view, CountMode> kCounts[] = {{"allowed", CountM
 constexpr std::pair<std::string_view, Policy> kPolicies[] = {
     {"estimate", Policy::kEstimate}, {"certain", Policy::kCertain}, {"cautious", Policy::kCautious}};
 
+constexpr std::pair<std::string_view, OnCounterFailure> kFailureModes[] = {
+    {"local", OnCounterFailure::kLocal}, {"open", OnCounterFailure::kOpen}, {"closed", OnCounterFailure::kClosed}};
+
 /// A slot shorter than 4 D could lie wholly within the difference of two clocks.
 microseconds least_window(unsigned slots, microseconds tolerance) { return 4 * tolerance * slots; }
 
@@ -56,6 +59,10 @@ void read_effect(const Section& section, Rule& rule) {
   (void)section.read_choice<Action>("action", kActions, rule.action);
   (void)section.read_choice<CountMode>("count", kCounts, rule.count);
   (void)section.read_choice<Policy>("policy", kPolicies, rule.policy);
+  (void)section.read_choice<OnCounterFailure>("on_counter_failure", kFailureModes, rule.on_counter_failure);
+  if (rule.policy == Policy::kCertain && rule.on_counter_failure == OnCounterFailure::kClosed)
+    section.fault("on_counter_failure",
+                  "local or open with policy certain: closed mitigates clients of whom nothing is certain");
   (void)section.read("enabled", rule.enabled);
 }
 

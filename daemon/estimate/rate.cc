@@ -102,7 +102,8 @@ Rate estimate_rate(const SlotTotals& totals, const KeySlots& slots, PopInstant n
   Rate rate;
   rate.estimate = estimate_at(now, totals, slots, span);
   rate.lo = bound_at(RateFigure::kLo, now, totals, slots, span);
-  if (!totals.counters_lost) rate.hi = bound_at(RateFigure::kHi, now, totals, slots, span);
+  if (totals.fresh && !totals.counters_lost && !totals.degraded)
+    rate.hi = bound_at(RateFigure::kHi, now, totals, slots, span);
   return rate;
 }
 

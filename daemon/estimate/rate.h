@@ -4,7 +4,8 @@
 //
 //     lo  = sum of (known + unsent) over slots that start strictly later than now - W + D
 //     est = sum of (known + unsent) x the fraction of the slot that lies later than now - W
-//     hi  = sum of (known + unsent + hidden) over slots that end later than now - W - D; unknown after lost counters
+//     hi  = sum of (known + unsent + hidden) over slots that end later than now - W - D
+//           unknown unless every slot was just read, after lost counters, and while the shard cannot be counted on
 //
 // With k = 1 and D = 0, est is the two-counter estimate that the field uses: previous x (1 - elapsed) + current.
 // All three stop at the slot of now + D: a slot further ahead was left by a clock that has stepped back.

@@ -31,12 +31,11 @@ double admitting_level(const Rule& rule) {
   return needed >= rule.limit ? 0 : static_cast<double>(rule.limit - needed);
 }
 
-std::optional<Judgement> judge(const Rule& rule, const Rate& rate, microseconds fall, HostInstant now) {
-  if (!rule.enabled || !is_over(rule, rate)) return std::nullopt;
+Judgement judgement_of(const Rule& rule, microseconds fall, HostInstant now) {
   const microseconds longest = kMitigationMax;
   const microseconds needed = std::clamp(fall, microseconds(0), longest);
   const microseconds lasting = std::clamp<microseconds>(rule.mitigate, needed, longest);
-  return Judgement{now + lasting, now + needed};
+  return {now + lasting, now + needed};
 }
 
 }  // namespace popgate

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Says whether a key's rate is over its rule's limit, and if so until when the key is to be mitigated.
+// Whether a key's rate is over its rule's limit, and until when a key that is over is to be mitigated.
 //
 // `limit` hits pass, the next one is over: the figure that the rule's policy acts on is compared with >.
 //
@@ -19,8 +19,6 @@
 // Limits: kMitigationMax from now.
 #pragma once
 
-#include <optional>
-
 #include "daemon/estimate/rate.h"
 #include "daemon/mitigate/mitigation.h"
 
@@ -32,7 +30,7 @@ struct Judgement {
 };
 
 /// `fall`: how long until the figure is admitting_level() if no further hit comes (time_until_figure_is).
-[[nodiscard]] std::optional<Judgement> judge(const Rule& rule, const Rate& rate, microseconds fall, HostInstant now);
+[[nodiscard]] Judgement judgement_of(const Rule& rule, microseconds fall, HostInstant now);
 
 /// Which figure is held against the rule's limit.
 [[nodiscard]] RateFigure deciding_figure(const Rule& rule);

@@ -1,7 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/mitigate/judge_totals.h"
 
+#include <algorithm>
+
+#include "daemon/mitigate/own_share.h"
+
 namespace popgate {
+namespace {
+
+/// Why and for how long a key is to be mitigated.
+struct Finding {
+  Evidence evidence;
+  Judgement judgement;
+};
+
+Evidence evidence_of(const Rate& rate, std::uint64_t limit, DecidedUnder under) {
+  return {.lo = rate.lo, .estimate = rate.estimate, .hi = rate.hi, .limit = limit, .under = under};
+}
+
+std::optional<Finding> by_limit(const KeyView& view, const Rule& rule, const Rate& rate, HostInstant now,
+                                DecidedUnder under) {
+  if (!is_over(rule, rate)) return std::nullopt;
+  const microseconds fall = time_until_figure_is(deciding_figure(rule), admitting_level(rule), view.totals, view.slots,
+                                                 view.now, view.ignored_through);
+  return Finding{evidence_of(rate, rule.limit, under), judgement_of(rule, fall, now)};
+}
+
+std::optional<Finding> by_own_share(const KeyView& view, const Rule& rule, const Rate& rate, HostInstant now,
+                                    std::uint32_t members) {
+  if (rule.policy == Policy::kCertain) return by_limit(view, rule, rate, now, DecidedUnder::kLocal);
+  const OwnShare share = own_share(view, rule, members);
+  const bool is_over_all = rate.estimate > static_cast<double>(rule.limit);
+  if (!is_over_all && share.own <= static_cast<double>(share.share)) return std::nullopt;
+  return Finding{evidence_of(rate, share.limit, DecidedUnder::kLocal), judgement_of(rule, share.fall, now)};
+}
+
+std::optional<Finding> whoever_comes(const KeyView& view, const Rule& rule, const Rate& rate, HostInstant now) {
+  const bool came = std::ranges::any_of(view.totals.slots, [&](const SlotCount& count) {
+    const bool counts =
+        count.slot >= view.slots.first_touching(view.now) && count.slot > view.ignored_through.value_or(INT64_MIN);
+    return counts && count.known + count.unsent + count.hidden > 0;
+  });
+  if (!came) return std::nullopt;
+  return Finding{evidence_of(rate, rule.limit, DecidedUnder::kClosed), closed_judgement(now)};
+}
+
+std::optional<Finding> without_counters(const KeyView& view, const Rule& rule, const Rate& rate, HostInstant now,
+                                        std::uint32_t members) {
+  switch (rule.on_counter_failure) {
+    case OnCounterFailure::kLocal:
+    case OnCounterFailure::kOpen:
+      return by_own_share(view, rule, rate, now, members);
+    case OnCounterFailure::kClosed:
+      return whoever_comes(view, rule, rate, now);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Judgement closed_judgement(HostInstant now) { return {now + kClosedLasting, now + kClosedLasting}; }
 
 std::optional<SlotIndex> lifted_through(const Mitigations& mitigations, const KeySlots& slots, const Key& key) {
   const std::optional<PopInstant> watermark = mitigations.watermark(key);
@@ -9,18 +67,22 @@ std::optional<SlotIndex> lifted_through(const Mitigations& mitigations, const Ke
   return slots.slot_at(*watermark);
 }
 
-JudgedTotals judge_totals(const SlotTotals& totals, const Rule& rule, Mitigations& mitigations, BothInstants now) {
+JudgedTotals judge_totals(const SlotTotals& totals, const Rule& rule, Mitigations& mitigations, BothInstants now,
+                          std::uint32_t members) {
   const KeySlots slots(rule.window, totals.key);
-  const std::optional<SlotIndex> ignored = lifted_through(mitigations, slots, totals.key);
-  JudgedTotals judged{.rate = estimate_rate(totals, slots, now.pop, ignored), .outcome = std::nullopt};
-  const Rate& rate = judged.rate;
-  if (!is_over(rule, rate)) return judged;
-  const microseconds fall =
-      time_until_figure_is(deciding_figure(rule), admitting_level(rule), totals, slots, now.pop, ignored);
-  const std::optional<Judgement> judgement = judge(rule, rate, fall, now.host);
-  if (!judgement) return judged;
-  const Evidence evidence{.lo = rate.lo, .estimate = rate.estimate, .hi = rate.hi, .limit = rule.limit};
-  judged.outcome = mitigations.decide({totals.key, rule, evidence, *judgement}, now.host, now.pop);
+  const KeyView view{totals, slots, now.pop, lifted_through(mitigations, slots, totals.key)};
+  JudgedTotals judged{.rate = estimate_rate(totals, slots, now.pop, view.ignored_through), .outcome = std::nullopt};
+  if (!rule.enabled) return judged;
+  const std::optional<Finding> finding = totals.degraded
+                                             ? without_counters(view, rule, judged.rate, now.host, members)
+                                             : by_limit(view, rule, judged.rate, now.host, DecidedUnder::kCounters);
+  if (!finding) return judged;
+  if (totals.degraded && rule.on_counter_failure == OnCounterFailure::kOpen) {
+    mitigations.withhold();
+    return judged;
+  }
+  judged.under = finding->evidence.under;
+  judged.outcome = mitigations.decide({totals.key, rule, finding->evidence, finding->judgement}, now.host, now.pop);
   return judged;
 }
 

@@ -5,6 +5,18 @@
 
 namespace popgate {
 
+std::string_view decided_under_name(DecidedUnder mode) {
+  switch (mode) {
+    case DecidedUnder::kCounters:
+      return "counters";
+    case DecidedUnder::kLocal:
+      return "local";
+    case DecidedUnder::kClosed:
+      return "closed";
+  }
+  return "";
+}
+
 NodeId node_id(std::string_view node_name) {
   // A fixed key: every node must get the same id for a name, and names come from configuration, not from clients.
   static constexpr unsigned char kNodeIdKey[crypto_shorthash_KEYBYTES] = {'p', 'o', 'p', 'g', 'a', 't', 'e', ' ',

@@ -39,12 +39,20 @@ struct Version {
   friend auto operator<=>(const Version&, const Version&) = default;
 };
 
+/// What a decision went by: the PoP's counters, or, while the key's shard could not be counted on, what the rule's
+/// on_counter_failure says. The numbers travel and are recorded.
+enum class DecidedUnder : std::uint8_t { kCounters = 0, kLocal = 1, kClosed = 2 };
+inline constexpr std::size_t kDecidedUnders = 3;
+[[nodiscard]] std::string_view decided_under_name(DecidedUnder mode);
+
 /// Why it was decided.
 struct Evidence {
   std::uint64_t lo = 0;
   double estimate = 0;
   std::optional<std::uint64_t> hi;
-  std::uint64_t limit = 0;
+  std::uint64_t limit =
+      0;  // what the figure was held against: the rule's, or under kLocal what this node might let pass
+  DecidedUnder under = DecidedUnder::kCounters;
 };
 
 struct Mitigation {

@@ -13,6 +13,8 @@ struct Row {
 constexpr Row kRows[] = {
     {&MitigationCounts::decided, "popgate_mitigate_decided", "New automatic mitigations that this node decided"},
     {&MitigationCounts::renewed, "popgate_mitigate_renewed", "Live automatic mitigations that this node lengthened"},
+    {&MitigationCounts::withheld_open, "popgate_mitigate_withheld_open",
+     "Decisions not made, because the shard could not be counted on and the rule is open then"},
     {&MitigationCounts::already_live, "popgate_mitigate_already_live",
      "Decisions not made, because one as long was in force"},
     {&MitigationCounts::blocked, "popgate_mitigate_blocked", "Blocks by an operator of this node"},
@@ -47,6 +49,12 @@ void MitigationCounts::visit(const MetricVisitor& visitor) const {
     metric.meaning = row.meaning;
     metric.value = static_cast<double>(this->*row.figure);
     visitor(metric);
+  }
+  for (std::size_t mode = 0; mode < kDecidedUnders; ++mode) {
+    visitor({"popgate_mitigate_decided_under", "entries",
+             "Decisions and renewals of this node, by what they went by: the counters, or a rule's on_counter_failure",
+             static_cast<double>(decided_under[mode]), true, "mode",
+             decided_under_name(static_cast<DecidedUnder>(mode))});
   }
 }
 

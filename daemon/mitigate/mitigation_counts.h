@@ -5,14 +5,18 @@
 // Threads: the event loop's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "daemon/metrics.h"
+#include "daemon/mitigate/mitigation.h"
 
 namespace popgate {
 
 struct MitigationCounts {
   std::uint64_t decided = 0;
+  std::array<std::uint64_t, kDecidedUnders> decided_under{};  // of decided and renewed
+  std::uint64_t withheld_open = 0;
   std::uint64_t renewed = 0;
   std::uint64_t already_live = 0;
   std::uint64_t blocked = 0;

@@ -69,6 +69,7 @@ DecideOutcome Mitigations::decide(const Decision& decision, HostInstant now, Pop
   entry.until = std::min(until, now + kMitigationMax);
   entry.until_wall = wall + (entry.until - now);
   ++(renews ? counts_.renewed : counts_.decided);
+  ++counts_.decided_under[static_cast<std::size_t>(decision.evidence.under)];
   store(std::move(entry), Origin{}, now);
   return renews ? DecideOutcome::kRenewed : DecideOutcome::kDecided;
 }

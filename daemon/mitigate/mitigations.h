@@ -103,6 +103,9 @@ class Mitigations {
   /// A new automatic mitigation; nothing while one is in force that is long enough.
   DecideOutcome decide(const Decision& decision, HostInstant now, PopInstant wall);
 
+  /// Counts a decision that a rule which is open without counters did not make.
+  void withhold() { ++counts_.withheld_open; }
+
   struct Block {
     Key key;
     RuleId rule = 0;           // 0: outside every rule

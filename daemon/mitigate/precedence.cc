@@ -39,6 +39,9 @@ void put_content(Bytes& bytes, const Mitigation& m) {
   bytes.put(m.evidence.limit);
   bytes.put(m.decided_by);
   bytes.put(m.reason);
+  // Last, and only when it says something: an entry without a label has the digest that earlier releases give it, and
+  // of two copies of which one lost its label on the way through such a release, the labelled one stands.
+  if (m.evidence.under != DecidedUnder::kCounters) bytes.put(static_cast<std::uint64_t>(m.evidence.under));
 }
 
 void put_identity(Bytes& bytes, const Mitigation& m) {

@@ -63,6 +63,7 @@ void put(const Entry& entry, mesh::Envelope& envelope) {
   evidence.set_estimate(m.evidence.estimate);
   if (m.evidence.hi) evidence.set_hi(*m.evidence.hi);
   evidence.set_limit(m.evidence.limit);
+  out.set_decided_under(static_cast<std::uint32_t>(m.evidence.under));
 }
 
 void put(const SnapshotEnd& end, mesh::Envelope& envelope) {
@@ -175,6 +176,9 @@ Fault take(const mesh::Entry& in, Entry& entry) {
   m.decided_at = wall_at(in.decided_at_us());
   m.decided_by = in.decided_by();
   m.reason = in.reason();
+  // What a later release says more exactly was decided without the counters, whatever it is.
+  m.evidence.under = static_cast<DecidedUnder>(
+      in.decided_under() < kDecidedUnders ? in.decided_under() : static_cast<std::uint32_t>(DecidedUnder::kLocal));
   return take(in.evidence(), m.evidence);
 }
 

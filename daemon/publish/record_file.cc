@@ -80,8 +80,10 @@ std::string RecordFile::take_over() {
   FileHeader header{};
   if (pread(fd_.get(), &header, sizeof header, 0) != static_cast<ssize_t>(sizeof header)) return "no whole header";
   if (header.magic != kFileMagic) return "not a record file";
-  if (header.version != kRecordFileVersion || header.record_bytes != kRecordBytes) {
-    return "version " + std::to_string(header.version) + ", allowed: " + std::to_string(kRecordFileVersion);
+  const bool is_known = header.version >= kRecordFileVersionMin && header.version <= kRecordFileVersion;
+  if (!is_known || header.record_bytes != kRecordBytes) {
+    return "version " + std::to_string(header.version) + ", allowed: " + std::to_string(kRecordFileVersionMin) +
+           " to " + std::to_string(kRecordFileVersion);
   }
   if (header.checksum != checksum_of(header)) return "damaged header";
   if (header.node == options_.node) counter_promised_ = header.counter_promised;

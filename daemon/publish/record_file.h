@@ -34,7 +34,8 @@
 
 namespace popgate {
 
-inline constexpr std::uint32_t kRecordFileVersion = 1;
+inline constexpr std::uint32_t kRecordFileVersion = 2;  // also reads 1: a record that is not labelled
+inline constexpr std::uint32_t kRecordFileVersionMin = 1;
 inline constexpr std::size_t kRecordHeaderBytes = 4096;
 inline constexpr std::uint64_t kCounterStep = 4096;                    // decisions between two writes of the header
 inline constexpr std::size_t kRecordPlacesMax = std::size_t{1} << 27;  // 64 GiB; what lies beyond is not read

@@ -23,7 +23,8 @@ struct Layout {
   std::uint8_t flags;
   std::uint16_t node_bytes;
   std::uint16_t reason_bytes;
-  std::uint16_t reserved;
+  std::uint8_t decided_under;  // 0 in files of version 1
+  std::uint8_t reserved;
   std::uint64_t key_hi, key_lo;
   std::uint64_t rule, rule_revision;
   std::uint64_t epoch, counter, node, incarnation;
@@ -69,7 +70,7 @@ std::int64_t count(Instant t) {
 
 bool is_possible(const Layout& in) {
   return in.space <= static_cast<std::uint8_t>(Space::kOperator) && in.node_bytes <= kRecordNodeBytesMax &&
-         in.reason_bytes <= kRecordReasonBytesMax && std::isfinite(in.estimate);
+         in.reason_bytes <= kRecordReasonBytesMax && in.decided_under < kDecidedUnders && std::isfinite(in.estimate);
 }
 
 }  // namespace
@@ -80,6 +81,7 @@ void encode_record(const Record& record, RecordBytes out) {
   to.magic = kRecordMagic;
   to.space = static_cast<std::uint8_t>(m.space);
   to.flags = static_cast<std::uint8_t>((m.lifted ? kFlagLifted : 0) | (m.evidence.hi ? kFlagHiKnown : 0));
+  to.decided_under = static_cast<std::uint8_t>(m.evidence.under);
   to.key_hi = m.key.hi;
   to.key_lo = m.key.lo;
   to.rule = m.rule;
@@ -124,6 +126,7 @@ std::optional<Record> decode_record(ConstRecordBytes bytes) {
   m.evidence.estimate = in.estimate;
   if ((in.flags & kFlagHiKnown) != 0) m.evidence.hi = in.hi;
   m.evidence.limit = in.limit;
+  m.evidence.under = static_cast<DecidedUnder>(in.decided_under);
   std::copy(std::begin(in.boot), std::end(in.boot), record.boot.begin());
   m.decided_by.assign(in.node_name, in.node_bytes);
   m.reason.assign(in.reason, in.reason_bytes);

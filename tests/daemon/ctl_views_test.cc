@@ -156,6 +156,23 @@ TEST_F(CtlViewsTest, mitigations_are_a_table_that_says_how_to_see_the_rest) {
             "2 of 3 shown; --offset 2 shows the next ones.\n");
 }
 
+TEST_F(CtlViewsTest, what_was_decided_without_counters_says_so) {
+  json entry = automatic_entry();
+  entry["evidence"]["under"] = "local";
+  EXPECT_THAT(mitigations_view(Fields(json{{"total", 1}, {"mitigations", json::array({entry})}}), context_),
+              HasSubstr("11.7 of 10 (local)"));
+  json told = explanation();
+  told["entries"] = json::array({entry});
+  told["degraded"] = true;
+  told["on_counter_failure"] = "local";
+  const std::string text = explain_view(Fields(told), context_);
+  EXPECT_THAT(text, HasSubstr("judged its own hits against its share"));
+  EXPECT_THAT(text, HasSubstr("Its shard cannot be counted on now"));
+  entry["evidence"]["under"] = "counters";
+  EXPECT_THAT(mitigations_view(Fields(json{{"total", 1}, {"mitigations", json::array({entry})}}), context_),
+              Not(HasSubstr("(counters)")));
+}
+
 TEST_F(CtlViewsTest, no_mitigations_are_none) {
   EXPECT_EQ(mitigations_view(Fields(json{{"total", 0}, {"mitigations", json::array()}}), context_), "None.\n");
 }

@@ -8,6 +8,11 @@
 namespace popgate {
 namespace {
 
+std::optional<Judgement> judge(const Rule& rule, const Rate& rate, microseconds fall, HostInstant now) {
+  if (!is_over(rule, rate)) return std::nullopt;
+  return judgement_of(rule, fall, now);
+}
+
 Rate estimate_of(double estimate) { return {0, estimate, std::nullopt}; }
 
 TEST(Judge, limit_hits_pass_and_the_next_is_over) {
@@ -85,12 +90,6 @@ TEST(Judge, nothing_lasts_longer_than_the_longest_mitigation) {
   const auto by_fall = judge(rule, estimate_of(101), hours(24 * 15), kHostNow);
   ASSERT_TRUE(by_fall);
   EXPECT_EQ(by_fall->admitted_from, kHostNow + kMitigationMax);
-}
-
-TEST(Judge, a_disabled_rule_judges_nobody) {
-  Rule rule = sample_rule();
-  rule.enabled = false;
-  EXPECT_FALSE(judge(rule, estimate_of(1000), seconds(1), kHostNow));
 }
 
 TEST(Judge, a_rate_falls_to_one_below_the_limit_so_that_one_more_hit_fits) {

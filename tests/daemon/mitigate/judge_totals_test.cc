@@ -44,6 +44,14 @@ TEST_F(JudgeTotals, exactly_limit_hits_pass_and_the_next_is_over) {
   EXPECT_EQ(judge({{.slot = 9, .known = 101}}, 100).outcome, DecideOutcome::kDecided);
 }
 
+TEST_F(JudgeTotals, a_disabled_rule_judges_nobody) {
+  Rule rule = rule_of(1);
+  rule.enabled = false;
+  const std::vector<SlotCount> counts{{.slot = 9, .known = 1000}};
+  const SlotTotals totals{.key = kKey, .rule = 1, .slots = counts, .fresh = true};
+  EXPECT_FALSE(judge_totals(totals, rule, mitigations_, kNow).outcome.has_value());
+}
+
 TEST_F(JudgeTotals, mitigation_lasts_until_a_waiting_client_would_be_admitted) {
   // 101 hits in slot 9: the estimate begins to fall at 150 s and is 99 when 2/101 of the slot have left the window, at
   // 150.198 s: 53.198 s from now, later than the 10 s of the rule.

@@ -63,6 +63,7 @@ TEST(EntryHash, differs_with_every_field_that_is_shared) {
   EXPECT_TRUE(changed([](Mitigation& m) { m.rule++; }));
   EXPECT_TRUE(changed([](Mitigation& m) { m.rule_revision++; }));
   EXPECT_TRUE(changed([](Mitigation& m) { m.evidence.hi.reset(); }));
+  EXPECT_TRUE(changed([](Mitigation& m) { m.evidence.under = DecidedUnder::kLocal; }));
   EXPECT_TRUE(changed([](Mitigation& m) { m.reason = "x"; }));
   EXPECT_TRUE(changed([](Mitigation& m) { m.decided_by = "b"; }));
 }

@@ -60,6 +60,14 @@ TEST(Wire, an_unknown_hi_stays_unknown_and_a_zero_stays_zero) {
   EXPECT_EQ(round_trip(sent).mitigation.evidence.hi, 0U);
 }
 
+TEST(Wire, the_label_of_a_decision_without_counters_arrives_and_an_unknown_one_is_still_one) {
+  Entry sent = sample_entry();
+  sent.mitigation.evidence.under = DecidedUnder::kClosed;
+  EXPECT_EQ(round_trip(sent).mitigation.evidence.under, DecidedUnder::kClosed);
+  sent.mitigation.evidence.under = static_cast<DecidedUnder>(77);
+  EXPECT_EQ(round_trip(sent).mitigation.evidence.under, DecidedUnder::kLocal);
+}
+
 TEST(Wire, a_lift_arrives_as_a_lift) {
   Entry sent = sample_entry();
   sent.mitigation.lifted = true;

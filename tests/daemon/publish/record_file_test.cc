@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <csignal>
 #include <filesystem>
@@ -239,10 +240,36 @@ TEST_F(RecordFileTest, file_of_another_version_is_put_aside_with_the_reason) {
   overwrite(8, std::string("\x07\0\0\0", 4));
   open();
   ASSERT_EQ(notes_.size(), 1U);
-  EXPECT_THAT(notes_[0], HasSubstr("version 7, allowed: 1"));
+  EXPECT_THAT(notes_[0], HasSubstr("version 7, allowed: 1 to 2"));
   EXPECT_FALSE(load_.found);
   EXPECT_TRUE(std::filesystem::exists(path_ + ".refused"));
   EXPECT_TRUE(file_->put(mitigation(2)));
+}
+
+// Its checksum is what an earlier release wrote.
+TEST_F(RecordFileTest, file_of_version_1_is_read_and_its_records_are_not_labelled) {
+  open();
+  ASSERT_TRUE(file_->put(mitigation(1)));
+  const auto header_of_version_1 = [] {
+    struct {
+      std::uint64_t magic = 0x3143455254475050;
+      std::uint32_t version = 1;
+      std::uint32_t record_bytes = kRecordBytes;
+      std::uint64_t node = kNode;
+      std::uint64_t counter_promised = 77;
+      std::uint32_t checksum = 0;
+      std::uint32_t reserved = 0;
+    } header;
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&header);
+    header.checksum = static_cast<std::uint32_t>(crc32(crc32(0, nullptr, 0), bytes, 32));
+    return std::string(reinterpret_cast<const char*>(&header), sizeof header);
+  };
+  overwrite(0, header_of_version_1());
+  open();
+  EXPECT_TRUE(notes_.empty());
+  EXPECT_TRUE(load_.found);
+  ASSERT_EQ(loaded_.count(1), 1U);
+  EXPECT_EQ(loaded_[1].evidence.under, DecidedUnder::kCounters);
 }
 
 TEST_F(RecordFileTest, something_else_under_the_name_is_put_aside) {

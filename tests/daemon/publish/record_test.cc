@@ -43,6 +43,7 @@ void expect_equal(const Mitigation& a, const Mitigation& b) {
   RC_ASSERT(a.decided_by == b.decided_by && a.reason == b.reason);
   RC_ASSERT(a.evidence.lo == b.evidence.lo && a.evidence.estimate == b.evidence.estimate);
   RC_ASSERT(a.evidence.hi == b.evidence.hi && a.evidence.limit == b.evidence.limit);
+  RC_ASSERT(a.evidence.under == b.evidence.under);
 }
 
 RC_GTEST_PROP(Record, reads_as_it_was_written, ()) {
@@ -65,6 +66,7 @@ RC_GTEST_PROP(Record, reads_as_it_was_written, ()) {
   m.evidence.estimate = *rc::gen::arbitrary<double>();
   if (*rc::gen::arbitrary<bool>()) m.evidence.hi = *rc::gen::arbitrary<std::uint64_t>();
   m.evidence.limit = *rc::gen::arbitrary<std::uint64_t>();
+  m.evidence.under = *rc::gen::element(DecidedUnder::kCounters, DecidedUnder::kLocal, DecidedUnder::kClosed);
   record.boot = kBoot;
 
   const auto back = decode_record(encoded(record));
