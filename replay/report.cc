@@ -65,14 +65,13 @@ std::string rules_table(const std::vector<RuleReport>& rules) {
                              "window", "mitigate", "hits", "clients", "over", "mitigated", "false", "crossed", "missed",
                              "blocked", "wrongly", "passed+", "overshoot p50/p99/max");
   for (const RuleReport& rule : rules) {
-    table +=
-        format("%-20.20s %8llu %6ss %7ss %9llu %8llu %6llu %9llu %6llu %8llu %6llu %9llu %8llu %8llu  %s/%s/%s%s\n",
-               rule.name.c_str(), number(rule.limit), plain(rule.window_s).c_str(), plain(rule.mitigate_s).c_str(),
-               number(rule.hits), number(rule.keys), number(rule.keys_over), number(rule.mitigations),
-               number(rule.false_mitigations), number(rule.crossings), number(rule.missed_crossings),
-               number(rule.blocked), number(rule.wrongly_blocked), number(rule.wrongly_passed),
-               plain(rule.overshoot.quantile(0.5)).c_str(), plain(rule.overshoot.quantile(0.99)).c_str(),
-               plain(rule.overshoot.maximum()).c_str(), remark(rule).c_str());
+    table += format(
+        "%-20.20s %8llu %6ss %7ss %9llu %8llu %6llu %9llu %6llu %8llu %6llu %9llu %8llu %8llu  %s/%s/%s%s\n",
+        rule.name.c_str(), number(rule.limit), plain(rule.window_s).c_str(), plain(rule.mitigate_s).c_str(),
+        number(rule.hits), number(rule.keys), number(rule.keys_over), number(rule.mitigations),
+        number(rule.false_mitigations), number(rule.crossings), number(rule.missed_crossings), number(rule.blocked),
+        number(rule.wrongly_blocked), number(rule.wrongly_passed), plain(rule.overshoot.quantile(0.5)).c_str(),
+        plain(rule.overshoot.quantile(0.99)).c_str(), plain(rule.overshoot.maximum()).c_str(), remark(rule).c_str());
   }
   return table;
 }
