@@ -20,7 +20,7 @@ constexpr milliseconds kFreshStartWait{5000};
 }  // namespace
 
 Result<std::unique_ptr<Pipeline>> Pipeline::open(const Config& config, Setup setup) {
-  std::unique_ptr<Pipeline> pipeline(new Pipeline(config, setup));
+  std::unique_ptr<Pipeline> pipeline(new Pipeline(config, std::move(setup)));
   if (Status status = pipeline->open_rules(); !status) return Error{status.error()};
   if (Status status = pipeline->open_count(); !status) return Error{status.error()};
   pipeline->open_mitigate();
@@ -30,13 +30,13 @@ Result<std::unique_ptr<Pipeline>> Pipeline::open(const Config& config, Setup set
 
 Pipeline::Pipeline(const Config& config, Setup setup)
     : config_(config),
-      setup_(setup),
-      seeds_(setup.seed),
-      incarnation_(static_cast<std::uint64_t>(setup.reactor.wall_now().time_since_epoch().count())),
+      setup_(std::move(setup)),
+      seeds_(setup_.seed),
+      incarnation_(static_cast<std::uint64_t>(setup_.reactor.wall_now().time_since_epoch().count())),
       clock_guard_(config.clock_tolerance),
-      flush_timer_(setup.reactor, [this] { flush(); }),
-      beat_timer_(setup.reactor, [this] { beat(); }),
-      fresh_start_timer_(setup.reactor, [this] { mitigations_->allow_originating(0); }) {}
+      flush_timer_(setup_.reactor, [this] { flush(); }),
+      beat_timer_(setup_.reactor, [this] { beat(); }),
+      fresh_start_timer_(setup_.reactor, [this] { mitigations_->allow_originating(0); }) {}
 
 Status Pipeline::open_rules() {
   std::string note;
@@ -192,6 +192,7 @@ void Pipeline::judge(const SlotTotals& totals, PopInstant now) {
   const auto members = static_cast<std::uint32_t>(config_.mesh ? config_.mesh->peers.size() + 1 : 1);
   const JudgedTotals judged = judge_totals(totals, *rule, *mitigations_, {setup_.reactor.host_now(), now}, members);
   if (judged.under != DecidedUnder::kCounters) tell_degraded(*rule, totals.key, judged);
+  if (setup_.on_judged) setup_.on_judged(totals, judged, now);
 }
 
 void Pipeline::tell_degraded(const Rule& rule, const Key& key, const JudgedTotals& judged) {

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -27,6 +28,7 @@
 #include "daemon/count/log_limiter.h"
 #include "daemon/count/memcached_store.h"
 #include "daemon/mitigate/closed_keys.h"
+#include "daemon/mitigate/judge_totals.h"
 #include "daemon/mitigate/mitigations.h"
 #include "daemon/peers/mesh.h"
 #include "daemon/publish/publisher.h"
@@ -43,6 +45,8 @@ class Pipeline {
     Transport& to_shards;
     Transport& to_peers;
     std::uint64_t seed = 0;
+    /// Told of every judgement, after what it decided was published; null: nobody looks.
+    std::function<void(const SlotTotals&, const JudgedTotals&, PopInstant now)> on_judged = nullptr;
   };
 
   /// Opens ledger, record file and table, and puts in force what the last daemon recorded. All that is passed by
