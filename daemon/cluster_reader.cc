@@ -41,7 +41,8 @@ void check_weights(const Section& section, const std::vector<ShardConfig>& shard
   }
 }
 
-void read_shards(const Section& section, CountersConfig& counters) {
+/// `entries_are` names the options of an entry.
+void read_shards(const Section& section, RingConfig& ring, std::string_view entries_are) {
   std::vector<YamlValue> entries;
   if (!section.read_list("shards", entries)) return;
   const FieldPath list = section.path("shards");
@@ -51,7 +52,7 @@ void read_shards(const Section& section, CountersConfig& counters) {
   bool complete = true;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const FieldPath path{list.parent, list.name, i};
-    const Section entry(section.reading(), path, entries[i], "counters.shards[]");
+    const Section entry(section.reading(), path, entries[i], entries_are);
     ShardConfig shard;
     const bool named = entry.read("name", shard.name);
     if (named) names.check(entry, "name", shard.name);
@@ -59,10 +60,29 @@ void read_shards(const Section& section, CountersConfig& counters) {
     if (placed) addresses.check(entry, "address", shard.address.text());
     const bool weighed = entry.read("weight", shard.weight) || !entry.has("weight");
     complete = complete && named && placed && weighed;
-    counters.shards.push_back(std::move(shard));
+    ring.shards.push_back(std::move(shard));
     places.push_back(entry.has("weight") ? entry.value("weight") : entries[i]);
   }
-  if (complete) check_weights(section, counters.shards, places);
+  if (complete) check_weights(section, ring.shards, places);
+}
+
+std::string names_and_weights(const RingConfig& ring) {
+  std::string text;
+  for (const ShardConfig& shard : ring.shards) text += shard.name + " " + std::to_string(shard.weight) + ",";
+  return text;
+}
+
+void read_also_read(const Section& counters_section, CountersConfig& counters) {
+  if (!counters_section.has("also_read")) return;
+  const FieldPath path = counters_section.path("also_read");
+  const Section section(counters_section.reading(), path, counters_section.value("also_read"), "counters.also_read");
+  RingConfig ring;
+  read_shards(section, ring, "counters.also_read.shards[]");
+  Endpoint proxy;
+  if (section.read("proxy", proxy)) ring.proxy = proxy;
+  if (section.has("shards") && names_and_weights(ring) == names_and_weights(counters))
+    section.fault("shards", "other names or weights than counters.shards: this is the same ring");
+  counters.also_read = std::move(ring);
 }
 
 bool read_tcp(const Section& section, std::string_view leaf, Endpoint& out) {
@@ -126,9 +146,10 @@ void read_counters(const Section& top, Config& config) {
   const FieldPath path = top.path("counters");
   const Section section(top.reading(), path, top.value("counters"), "counters");
   CountersConfig counters;
-  read_shards(section, counters);
+  read_shards(section, counters, "counters.shards[]");
   Endpoint proxy;
   if (section.read("proxy", proxy)) counters.proxy = proxy;
+  read_also_read(section, counters);
   (void)section.read("timeout", counters.timeout);
   (void)section.read("batches_in_flight", counters.batches_in_flight);
   (void)section.read("batch_keys_max", counters.batch_keys_max);

@@ -34,12 +34,18 @@ struct ShardConfig {
   friend bool operator==(const ShardConfig&, const ShardConfig&) = default;
 };
 
-struct CountersConfig {
+struct RingConfig {
   std::vector<ShardConfig> shards;
-  std::optional<Endpoint> proxy;        // twemproxy; absent: straight to the shards
+  std::optional<Endpoint> proxy;  // twemproxy; absent: straight to the shards
+  friend bool operator==(const RingConfig&, const RingConfig&) = default;
+};
+
+struct CountersConfig : RingConfig {
+  std::optional<RingConfig> also_read;  // while the shards change: read, never added to
   milliseconds timeout{400};            // a reply later than this ends the connection
   std::uint32_t batches_in_flight = 4;  // a connection
   std::uint32_t batch_keys_max = 1000;
+  friend bool operator==(const CountersConfig&, const CountersConfig&) = default;
 };
 
 struct MemberConfig {

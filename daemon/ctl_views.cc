@@ -36,8 +36,11 @@ std::string counters_text(const Fields& counters) {
   std::size_t reachable = 0;
   const auto shards = counters.list("shards");
   for (const Fields& shard : shards) reachable += shard.flag("reachable").value_or(false) ? 1 : 0;
-  return counters.text("kind") + ", " + std::to_string(reachable) + " of " + std::to_string(shards.size()) +
-         " shards reachable";
+  std::string text = counters.text("kind") + ", " + std::to_string(reachable) + " of " + std::to_string(shards.size()) +
+                     " shards reachable";
+  if (counters.has("ring")) text += ", ring " + counters.text("ring");
+  if (counters.has("also_read")) text += ", also read: ring " + counters.part("also_read").text("ring");
+  return text;
 }
 
 std::string mesh_text(const Fields& status) {

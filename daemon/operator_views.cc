@@ -70,6 +70,14 @@ std::optional<EntryKind> kind_named(std::string_view text) {
   return std::nullopt;
 }
 
+json read_ring(const RingStatus& ring) {
+  json shards = json::array();
+  for (const ShardStatus& shard : ring.shards) {
+    shards.push_back({{"name", shard.name}, {"reachable", shard.reachable}});
+  }
+  return {{"ring", ring.id}, {"shards", shards}};
+}
+
 }  // namespace
 
 std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
@@ -123,6 +131,12 @@ std::vector<std::string> OperatorViews::not_ready() const {
     if (!shard.reachable) missing.push_back("shard " + shard.name + " does not answer");
     if (shard.reachable && shard.degraded) missing.push_back("shard " + shard.name + " is not counted on yet");
   }
+  const std::vector<RingStatus> rings = stages_.store.rings();
+  for (std::size_t i = 1; i < rings.size(); ++i) {
+    for (const ShardStatus& shard : rings[i].shards) {
+      if (!shard.reachable) missing.push_back("shard " + shard.name + " of counters.also_read does not answer");
+    }
+  }
   if (stages_.clock.is_off()) missing.emplace_back("this node's clock is off: it counts alone");
   if (stages_.mesh == nullptr) return missing;
   for (const PeerStatus& peer : stages_.mesh->status().peers) {
@@ -152,6 +166,13 @@ json OperatorViews::status() const {
                       {"reachable", shard.reachable},
                       {"degraded", shard.degraded}});
   }
+  json counters{{"kind", stages_.config.counters ? "memcached" : "memory"},
+                {"ring", nullptr},
+                {"shards", shards},
+                {"also_read", nullptr}};
+  const std::vector<RingStatus> rings = stages_.store.rings();
+  if (!rings.empty()) counters["ring"] = rings[0].id;
+  if (rings.size() > 1) counters["also_read"] = read_ring(rings[1]);
   const std::vector<std::string> missing = not_ready();
   const Config& config = stages_.config;
   return {{"version", popgate_version()},
@@ -164,7 +185,7 @@ json OperatorViews::status() const {
           {"rules", {{"count", stages_.rules->all().size()}, {"revision", hash_text(stages_.rules->revision())}}},
           {"workers", workers},
           {"mitigations", {{"enforced", stages_.publisher.live_entries()}, {"capacity", stages_.publisher.capacity()}}},
-          {"counters", {{"kind", config.counters ? "memcached" : "memory"}, {"shards", shards}}},
+          {"counters", counters},
           {"mesh", mesh_summary()}};
 }
 

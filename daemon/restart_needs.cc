@@ -6,12 +6,6 @@
 namespace popgate {
 namespace {
 
-bool same(const std::optional<CountersConfig>& a, const std::optional<CountersConfig>& b) {
-  if (!a || !b) return a.has_value() == b.has_value();
-  return a->shards == b->shards && a->proxy == b->proxy && a->timeout == b->timeout &&
-         a->batches_in_flight == b->batches_in_flight && a->batch_keys_max == b->batch_keys_max;
-}
-
 bool same(const std::optional<MeshConfig>& a, const std::optional<MeshConfig>& b) {
   if (!a || !b) return a.has_value() == b.has_value();
   return a->listen == b->listen &&
@@ -41,7 +35,7 @@ std::vector<std::string> needs_restart(const Config& running, const Config& want
   note(running.hash_secret_file == wanted.hash_secret_file, "hash_secret_file");
   const bool same_secret = !running.hash_secret_file || !wanted.hash_secret_file || running.secret == wanted.secret;
   note(same_secret, "the content of hash_secret_file");
-  note(same(running.counters, wanted.counters), "counters");
+  note(running.counters == wanted.counters, "counters");
   note(same(running.mesh, wanted.mesh), "mesh");
   return names;
 }

@@ -40,6 +40,12 @@ std::string_view CounterNames::of(SlotIndex slot) noexcept {
   return {text_, static_cast<std::size_t>(put_number(text_ + prefix_chars_, slot) - text_)};
 }
 
+std::string ring_text(CounterRingId ring) {
+  char digits[kRingDigits];
+  put_ring(digits, ring);
+  return {digits, sizeof digits};
+}
+
 std::string own_key(CounterRingId ring, std::string_view tag, std::string_view purpose) {
   char digits[kRingDigits];
   put_ring(digits, ring);

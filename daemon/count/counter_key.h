@@ -37,6 +37,9 @@ class CounterNames {
   std::size_t prefix_chars_ = 0;
 };
 
+/// As in every counter's name.
+[[nodiscard]] std::string ring_text(CounterRingId ring);
+
 /// A key of Popgate's own on the shard where `tag` lies: `pg1:<ring id>:{tag}:<purpose>`.
 [[nodiscard]] std::string own_key(CounterRingId ring, std::string_view tag, std::string_view purpose);
 

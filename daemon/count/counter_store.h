@@ -52,6 +52,12 @@ struct ShardStatus {
   bool degraded = false;   // it cannot be counted on (degraded_state.h), or this node's clock is off
 };
 
+/// One ring of shards, for `popgatectl status`.
+struct RingStatus {
+  std::string id;  // in the name of every counter
+  std::vector<ShardStatus> shards;
+};
+
 class CounterStore {
  public:
   using TotalsFunction = std::function<void(const SlotTotals&, PopInstant now)>;
@@ -80,6 +86,8 @@ class CounterStore {
   [[nodiscard]] virtual bool idle() const = 0;
   /// In the order of the configuration; none when counters live in this process.
   [[nodiscard]] virtual std::vector<ShardStatus> shards() const { return {}; }
+  /// The ring in which hits are counted, and the one that is also read; none when counters live in this process.
+  [[nodiscard]] virtual std::vector<RingStatus> rings() const { return {}; }
   virtual void visit(const MetricVisitor& visitor) const = 0;
 };
 

@@ -28,7 +28,7 @@ WindowIndex KeyWindows::take(const HitSum& sum, const WindowShape& shape, PopIns
     ledger_.add(sum.rule, LedgerColumn::kExpired, sum.hits);
     return kNoWindow;
   }
-  const WindowIndex index = place_for(sum, shape);
+  const WindowIndex index = place_for(sum.key, sum.rule, shape);
   if (index == kNoWindow) {
     roomless_hits_ += sum.hits;
     ledger_.add(sum.rule, LedgerColumn::kDropped, sum.hits);
@@ -44,11 +44,19 @@ WindowIndex KeyWindows::take(const HitSum& sum, const WindowShape& shape, PopIns
   return index;
 }
 
-WindowIndex KeyWindows::place_for(const HitSum& sum, const WindowShape& shape) {
-  if (const WindowIndex held = find(sum.key); held != kNoWindow) {
+WindowIndex KeyWindows::hold(const Key& key, RuleNumber rule, const WindowShape& shape) {
+  const WindowIndex index = place_for(key, rule, shape);
+  if (index == kNoWindow) return kNoWindow;
+  windows_[index].shape = shape;
+  settle_place(index);
+  return index;
+}
+
+WindowIndex KeyWindows::place_for(const Key& key, RuleNumber rule, const WindowShape& shape) {
+  if (const WindowIndex held = find(key); held != kNoWindow) {
     const KeyWindow& window = windows_[held];
     const bool same_slots = window.shape.window == shape.window && window.shape.slot == shape.slot;
-    if (window.rule == sum.rule && same_slots) return held;
+    if (window.rule == rule && same_slots) return held;
     // Keys are made from their rule's counter identity: only a worker that writes garbage gives one key two rules.
     // What is under way keeps the rule under which it was taken, so that every ledger row stays exact.
     if (!window.may_make_room) return kNoWindow;
@@ -66,13 +74,13 @@ WindowIndex KeyWindows::place_for(const HitSum& sum, const WindowShape& shape) {
     free_.pop_back();
   }
   KeyWindow& window = windows_[index];
-  window.key = sum.key;
-  window.rule = sum.rule;
-  window.shard = shard_of_(sum.key);
+  window.key = key;
+  window.rule = rule;
+  window.shard = shard_of_(key);
   window.shape = shape;
   window.in_use = true;
   reserved_slots_ += slots_of(shape);
-  index_.emplace(sum.key, index);
+  index_.emplace(key, index);
   return index;
 }
 

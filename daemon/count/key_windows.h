@@ -92,6 +92,9 @@ class KeyWindows {
   /// stamped later than now + D (the wall clock stepped back) is counted in the slot of now + D.
   [[nodiscard]] WindowIndex take(const HitSum& sum, const WindowShape& shape, PopInstant now);
 
+  /// A place for a key that is only read. kNoWindow: there is no room.
+  [[nodiscard]] WindowIndex hold(const Key& key, RuleNumber rule, const WindowShape& shape);
+
   [[nodiscard]] WindowIndex find(const Key& key) const;
   [[nodiscard]] KeyWindow& at(WindowIndex index) { return windows_[index]; }
   [[nodiscard]] const KeyWindow& at(WindowIndex index) const { return windows_[index]; }
@@ -130,7 +133,7 @@ class KeyWindows {
   void visit(const MetricVisitor& visitor) const;
 
  private:
-  [[nodiscard]] WindowIndex place_for(const HitSum& sum, const WindowShape& shape);
+  [[nodiscard]] WindowIndex place_for(const Key& key, RuleNumber rule, const WindowShape& shape);
   [[nodiscard]] bool make_room();
   void forget(WindowIndex index);
   void settle_place(WindowIndex index);

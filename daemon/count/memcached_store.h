@@ -6,27 +6,26 @@
 // shard has answered. A key whose shard does not answer, or has more to do than it can take, is reported at once with
 // what is known and this node's own hits, so that no failure of a shard delays this node's own judgement.
 //
+// With another ring to read (`counters.also_read`) a key is reported twice: when its shard has answered, with what was
+// last read in the other ring; and, as fresh, when the other ring has answered a question put to it after that. So of
+// two nodes that count one key in two rings, the later one to add sees the sum. What the other ring cannot tell leaves
+// the upper bound unknown, and is no reason for a degraded mode: the ring in which this node counts answers.
+//
 // Threads: the event loop's.
 // Invariants: those of CounterStore; of KeyWindows (the ledger); of Shard (at most once).
-// Limits: keys_max keys, kSlotsPerKey slots for each on average.
+//             A slot's total is the sum over the rings of the largest total that each was ever read to have.
+// Limits: keys_max keys in each ring.
 #pragma once
 
 #include <memory>
 #include <random>
-#include <string>
 #include <vector>
 
+#include "daemon/count/counter_ring.h"
 #include "daemon/count/counter_store.h"
-#include "daemon/count/eviction_watch.h"
-#include "daemon/count/key_windows.h"
-#include "daemon/count/placement.h"
-#include "daemon/count/ring_check.h"
-#include "daemon/count/shard.h"
 #include "daemon/result.h"
 
 namespace popgate {
-
-struct CountersConfig;
 
 class MemcachedStore final : public CounterStore {
  public:
@@ -40,8 +39,7 @@ class MemcachedStore final : public CounterStore {
     std::uint64_t seed = 0;  // for back-off and generation keys
   };
 
-  /// Looks up the servers' names (which may block) and begins to connect. A shard that does not answer is no error; one
-  /// that no key is placed on, or whose address cannot be looked up, is.
+  /// As CounterRing::make, for both rings.
   [[nodiscard]] static Result<std::unique_ptr<MemcachedStore>> make(const CountersConfig& config, Setup setup,
                                                                     TotalsFunction totals);
 
@@ -53,35 +51,31 @@ class MemcachedStore final : public CounterStore {
   [[nodiscard]] bool counters_lost(const Key& key, PopInstant now) const override;
   [[nodiscard]] bool is_degraded(const Key& key) const override;
   [[nodiscard]] bool idle() const override;
-  [[nodiscard]] std::vector<ShardStatus> shards() const override;
+  [[nodiscard]] std::vector<ShardStatus> shards() const override { return ring_->status().shards; }
+  [[nodiscard]] std::vector<RingStatus> rings() const override;
   void visit(const MetricVisitor& visitor) const override;
 
-  [[nodiscard]] const Placement& placement() const { return placement_; }
+  [[nodiscard]] const Placement& placement() const { return ring_->placement(); }
   /// Begins a check of the ring (`popgatectl ring-check`); the store outlives it.
-  [[nodiscard]] std::unique_ptr<RingCheck> check_ring(RingCheck::DoneFunction done);
+  [[nodiscard]] std::unique_ptr<RingCheck> check_ring(RingCheck::DoneFunction done) {
+    return ring_->check(std::move(done));
+  }
 
  private:
-  static constexpr std::size_t kSlotsPerKey = kSlotsDefault + 2;
-  static constexpr std::size_t kSweptPerTick = 4096;
-  /// How late another node's news may be; part of `settle`.
-  static constexpr milliseconds kMeshDelay{100};
-
-  MemcachedStore(Setup setup, Placement placement, TotalsFunction totals);
-  [[nodiscard]] Status look_up(const CountersConfig& config);
-  [[nodiscard]] Status add_shards(const CountersConfig& config);
-  void report(WindowIndex index, bool fresh, PopInstant now);
+  MemcachedStore(Setup setup, TotalsFunction totals);
+  void answered(WindowIndex index, bool fresh, PopInstant now);
+  void answered_by_other(WindowIndex other_index, bool fresh, PopInstant now);
+  void ask_other(const KeyWindow& window, PopInstant now);
+  void report(const KeyWindow& window, bool fresh, PopInstant now);
   void report_waiting(PopInstant now);
+  void list_slots(const KeyWindow& window, std::vector<SlotCount>& out) const;
+  [[nodiscard]] bool is_other_lost(const KeyWindow& window, PopInstant now) const;
 
   Setup setup_;
-  Placement placement_;
   TotalsFunction totals_;
   std::mt19937_64 random_;
-  KeyWindows windows_;
-  std::vector<SocketAddress> addresses_;  // of the shards themselves
-  std::optional<SocketAddress> proxy_;
-  milliseconds timeout_{0};
-  std::vector<std::unique_ptr<Shard>> shards_;
-  std::vector<std::unique_ptr<EvictionWatch>> eviction_watches_;
+  std::unique_ptr<CounterRing> ring_;
+  std::unique_ptr<CounterRing> other_;  // may be null
   std::vector<WindowIndex> submitted_;  // keys of the sums being submitted, each once or more
   std::vector<SlotCount> slot_counts_;  // of the key being reported
   std::uint64_t unknown_rule_hits_ = 0;

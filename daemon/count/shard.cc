@@ -125,7 +125,7 @@ void Shard::put_due(ShardBatch& batch, PopInstant now) {
     const WindowIndex index = due_.front();
     due_.pop_front();
     windows_.expire(index, now);
-    if (windows_.at(index).unsent > 0) {
+    if (windows_.at(index).unsent > 0 || setup_.reads_only) {
       name_window(batch, index);
       put_increments(batch, index);
     }
@@ -300,10 +300,11 @@ void Shard::now_reachable(PopInstant now) {
 // Also while it was not reachable before: each failure asks for one more attempt, later. Told once an outage.
 void Shard::not_reachable(std::string_view reason) {
   if (!outage_told_ && log_limiter_.allow(setup_.reactor->host_now())) {
-    spdlog::warn(
-        "count: shard {} at {}: {}; until it answers, its keys are judged by what is known and this node's own hits "
-        "({} such lines withheld before)",
-        setup_.name, setup_.address.text(), reason, log_limiter_.take_withheld());
+    spdlog::warn("count: shard {} at {}: {}; until it answers, {} ({} such lines withheld before)", setup_.name,
+                 setup_.address.text(), reason,
+                 setup_.reads_only ? "upper bounds of its keys are unknown"
+                                   : "its keys are judged by what is known and this node's own hits",
+                 log_limiter_.take_withheld());
   }
   outage_told_ = true;
   figures_.reachable = false;
@@ -316,6 +317,7 @@ void Shard::not_reachable(std::string_view reason) {
 
 // Also between ticks, when it has just failed or answered.
 void Shard::look_at_state() {
+  if (setup_.reads_only) return;  // what it cannot tell leaves the upper bound unknown; nothing is counted there
   (void)state_.look(figures_.reachable, setup_.reactor->host_now());
   const bool degraded = held_ || state_.is_degraded();
   if (degraded == figures_.degraded) return;

@@ -44,13 +44,14 @@ class Shard : private ShardConnectionOwner {
     std::uint32_t batches_in_flight = 2;
     std::uint32_t batch_keys_max = 1;
     microseconds settle{0};
+    bool reads_only = false;  // nothing is added there: what is due is read
   };
   /// Told of every key once its totals are known, or once it is known that they are not (`fresh` is false).
   using ReportFunction = std::function<void(WindowIndex, bool fresh, PopInstant now)>;
 
   Shard(Setup setup, KeyWindows& windows, std::mt19937_64& random, ReportFunction report);
 
-  /// A window of this shard has unsent hits.
+  /// A window of this shard has unsent hits, or is to be read.
   void add_due(WindowIndex index);
   /// Sends what can be sent now.
   void pump(PopInstant now);

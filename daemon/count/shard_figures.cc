@@ -28,6 +28,14 @@ constexpr Count kCounts[] = {
 
 }  // namespace
 
+void visit_read_figures(const ShardFigures& figures, std::string_view shard_name, const MetricVisitor& visitor) {
+  visitor({"popgate_count_also_read_reachable", "", "1 while the shard of the ring that is also read answers.",
+           figures.reachable ? 1.0 : 0.0, false, "shard", shard_name});
+  visitor({"popgate_count_also_read_losses", "losses",
+           "Times that the shard of the ring that is also read was seen to have lost counters.",
+           static_cast<double>(figures.losses), true, "shard", shard_name});
+}
+
 void visit_figures(const ShardFigures& figures, std::string_view shard_name, const MetricVisitor& visitor) {
   visitor({"popgate_count_shard_reachable", "", "1 while the shard answers.", figures.reachable ? 1.0 : 0.0, false,
            "shard", shard_name});

@@ -29,6 +29,8 @@ struct ShardFigures {
   microseconds round_trip{0};  // of the last complete batch
 };
 
+/// Of a shard that is only read.
+void visit_read_figures(const ShardFigures& figures, std::string_view shard_name, const MetricVisitor& visitor);
 void visit_figures(const ShardFigures& figures, std::string_view shard_name, const MetricVisitor& visitor);
 
 }  // namespace popgate

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "daemon/config.h"
 #include "daemon/duration.h"
 #include "daemon/endpoint.h"
 #include "daemon/near_name.h"
@@ -60,6 +64,33 @@ TEST(Endpoint, only_numbers_of_loopback_are_loopback) {
   EXPECT_FALSE(parse_endpoint("[1::1]:1")->is_loopback());
   EXPECT_FALSE(parse_endpoint("localhost:1")->is_loopback());
   EXPECT_FALSE(parse_endpoint("/run/x")->is_loopback());
+}
+
+std::vector<std::string> places_of_faults(const std::string& text) {
+  std::vector<std::string> places;
+  for (const ConfigFault& fault : parse_config(text, "f").faults) {
+    places.push_back(std::to_string(fault.line) + ":" + std::to_string(fault.column) + " " + fault.field);
+  }
+  return places;
+}
+
+TEST(AlsoRead, is_another_ring_with_servers_of_its_own) {
+  const std::string start = "hash_secret_file: s\ncounters:\n  shards: [{name: a, address: \"h:1\"}]\n";
+  const ConfigOutcome outcome = parse_config(
+      start +
+          "  also_read:\n    proxy: 127.0.0.1:3\n    shards: [{name: a, address: \"h:1\"}, {name: b, address: "
+          "\"h:2\", weight: 2}]\n",
+      "f");
+  ASSERT_TRUE(outcome.config) << outcome.faults.front().text();
+  const RingConfig& ring = *outcome.config->counters->also_read;
+  ASSERT_EQ(ring.shards.size(), 2U);
+  EXPECT_EQ(ring.shards[1].name, "b");
+  EXPECT_EQ(ring.shards[1].weight, 2U);
+  EXPECT_EQ(ring.proxy->port, 3);
+  EXPECT_EQ(places_of_faults(start + "  also_read: {}\n"), std::vector<std::string>{"4:14 counters.also_read.shards"});
+  EXPECT_EQ(places_of_faults(start + "  also_read: {shards: [{name: a, address: \"h:9\"}]}\n"),
+            std::vector<std::string>{"4:23 counters.also_read.shards"})
+      << "the same names are the same ring, wherever they listen";
 }
 
 TEST(NearName, is_the_known_name_with_the_fewest_changes) {

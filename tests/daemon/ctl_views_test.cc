@@ -173,6 +173,16 @@ TEST_F(CtlViewsTest, what_was_decided_without_counters_says_so) {
               Not(HasSubstr("(counters)")));
 }
 
+TEST_F(CtlViewsTest, status_names_both_rings_while_the_shards_change) {
+  const json counters{{"kind", "memcached"},
+                      {"ring", "0000aaaa"},
+                      {"shards", {{{"name", "a"}, {"reachable", true}, {"degraded", true}}}},
+                      {"also_read", {{"ring", "0000bbbb"}, {"shards", json::array()}}}};
+  const std::string text = status_view(Fields(json{{"counters", counters}}), context_);
+  EXPECT_THAT(text, HasSubstr("1 of 1 shards reachable, ring 0000aaaa, also read: ring 0000bbbb"));
+  EXPECT_THAT(text, HasSubstr("reachable, DEGRADED"));
+}
+
 TEST_F(CtlViewsTest, no_mitigations_are_none) {
   EXPECT_EQ(mitigations_view(Fields(json{{"total", 0}, {"mitigations", json::array()}}), context_), "None.\n");
 }
