@@ -4,6 +4,7 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "daemon/tls_credentials.h"
 #include "libclient/match/client_address.h"
 
 namespace popgate {
@@ -92,6 +93,23 @@ bool read_tcp(const Section& section, std::string_view leaf, Endpoint& out) {
   return false;
 }
 
+/// An address in numbers that is not on loopback. Where a name leads is seen when it is looked up, at the start.
+bool leads_off_the_host(const Endpoint& endpoint) {
+  ClientAddress address;
+  return parse_ip(endpoint.host, address) && !endpoint.is_loopback();
+}
+
+void read_tls(const Section& mesh_section, MeshConfig& mesh) {
+  if (!mesh_section.has("tls")) return mesh_section.fault_missing("tls", allowed_text(mesh_section.option("tls")));
+  const FieldPath path = mesh_section.path("tls");
+  const Section section(mesh_section.reading(), path, mesh_section.value("tls"), "mesh.tls");
+  MeshTlsConfig tls;
+  (void)section.read_file("certificate", tls.files.certificate);
+  (void)section.read_file("private_key", tls.files.private_key);
+  (void)section.read_file("ca", tls.files.ca);
+  mesh.tls = std::move(tls);
+}
+
 void read_peers(const Section& section, const Config& config, MeshConfig& mesh) {
   std::vector<YamlValue> entries;
   if (!section.read_list("peers", entries)) return;
@@ -107,6 +125,8 @@ void read_peers(const Section& section, const Config& config, MeshConfig& mesh) 
       entry.fault("node", "the other members only: this node is " + config.node);
     if (read_tcp(entry, "address", peer.address)) {
       addresses.check(entry, "address", peer.address.text());
+      if (!mesh.tls && leads_off_the_host(peer.address))
+        entry.fault("address", "127.0.0.1:port or [::1]:port: without mesh.tls anybody could answer there");
       if (peer.address == mesh.listen) entry.fault("address", "another one: this is where this node listens");
     }
     mesh.peers.push_back(std::move(peer));
@@ -162,12 +182,25 @@ void read_mesh(const Section& top, Config& config) {
   const FieldPath path = top.path("mesh");
   const Section section(top.reading(), path, top.value("mesh"), "mesh");
   MeshConfig mesh;
-  if (read_tcp(section, "listen", mesh.listen) && !mesh.listen.is_loopback())
-    section.fault("listen",
-                  "127.0.0.1:port or [::1]:port: the mesh has no TLS yet, and whoever reaches it could block "
-                  "any client");
+  if (section.names("tls")) read_tls(section, mesh);
+  if (read_tcp(section, "listen", mesh.listen) && !mesh.tls && !mesh.listen.is_loopback())
+    section.fault("listen", "127.0.0.1:port or [::1]:port: without mesh.tls whoever reaches it could block any client");
   read_peers(section, config, mesh);
   config.mesh = std::move(mesh);
+}
+
+void load_mesh_files(const Section& top, Config& config) {
+  if (!config.mesh || !config.mesh->tls) return;
+  MeshTlsConfig& tls = *config.mesh->tls;
+  auto credentials = TlsCredentials::load(tls.files, {config.pop, config.node});
+  if (credentials) {
+    tls.credentials = *std::move(credentials);
+    return;
+  }
+  const FieldPath path = top.path("mesh");
+  const Section section(top.reading(), path, top.value("mesh"), "mesh");
+  top.reading().faults.add(section.value("tls"), section.path("tls").text(),
+                           "files that cannot be used: " + credentials.error(), "");
 }
 
 void read_trusted_proxies(const Section& top, Config& config) {

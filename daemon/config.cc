@@ -64,14 +64,11 @@ void read_numbers(const Section& top, Config& config) {
 }
 
 void read_secret_file(const Section& top, Config& config) {
-  std::string_view text;
-  const bool given = top.read_scalar("hash_secret_file", text);
-  if (given && (text.empty() || text.find('\0') != std::string_view::npos))
-    return top.fault("hash_secret_file", "the path of a file");
-  if (given) {
-    const std::size_t slash = config.file.rfind('/');
-    const bool beside = text.front() != '/' && slash != std::string::npos;
-    config.hash_secret_file = (beside ? config.file.substr(0, slash + 1) : "") + std::string(text);
+  std::string file;
+  if (top.read_file("hash_secret_file", file)) {
+    config.hash_secret_file = file;
+  } else if (top.has("hash_secret_file")) {
+    return;  // and that is a fault already
   } else if (top.has("counters") || top.has("mesh")) {
     top.fault_missing("hash_secret_file",
                       "a file with 32 hexadecimal digits: nodes that share counters or a mesh must hash keys alike");
@@ -112,7 +109,7 @@ ConfigOutcome one_fault(ConfigFault fault) {
   return outcome;
 }
 
-ConfigOutcome read_text(const std::string& text, const std::string& file_name, bool with_secret) {
+ConfigOutcome read_text(const std::string& text, const std::string& file_name, bool with_files) {
   if (text.size() > kConfigBytesMax)
     return one_fault({file_name, 0, 0, "", std::to_string(text.size()) + " bytes",
                       "at most " + std::to_string(kConfigBytesMax) + " bytes"});
@@ -135,7 +132,8 @@ ConfigOutcome read_text(const std::string& text, const std::string& file_name, b
     auto rules = read_rules(top, config.clock_tolerance);
     if (faults.empty()) config.rules = RuleSet(std::move(rules));
   }
-  if (with_secret) read_secret(top, config);
+  if (with_files && faults.empty()) load_mesh_files(top, config);
+  if (with_files) read_secret(top, config);
   return outcome_of(std::move(config), faults);
 }
 

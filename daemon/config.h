@@ -19,6 +19,7 @@
 
 #include "daemon/endpoint.h"
 #include "daemon/rules.h"
+#include "daemon/tls_files.h"
 
 namespace popgate {
 
@@ -53,9 +54,15 @@ struct MemberConfig {
   Endpoint address;
 };
 
+struct MeshTlsConfig {
+  TlsFiles files;                    // absolute, or relative to the folder of the file that names them
+  SharedTlsCredentials credentials;  // what load_config() read from them
+};
+
 struct MeshConfig {
   Endpoint listen;
-  std::vector<MemberConfig> peers;  // the other members
+  std::vector<MemberConfig> peers;   // the other members
+  std::optional<MeshTlsConfig> tls;  // absent: plain text, on loopback only
 };
 
 struct Config {
@@ -101,9 +108,9 @@ struct ConfigOutcome {
   std::vector<ConfigFault> faults;  // in the order of the file
 };
 
-/// Reads the file, and hash_secret_file when it names one.
+/// Reads the file, and the files that it names: hash_secret_file, those of mesh.tls.
 [[nodiscard]] ConfigOutcome load_config(const std::string& path);
-/// The same for a text, without touching any file: the secret stays all zeros.
+/// The same for a text, without touching any file: the secret stays all zeros, the credentials null.
 [[nodiscard]] ConfigOutcome parse_config(const std::string& text, const std::string& file_name);
 
 }  // namespace popgate

@@ -38,7 +38,7 @@ constexpr Option kOptions[] = {
     {"table_entries", kInteger, "262144", "entries", 1024, kEntriesMax, "a power of two", "Room in the mitigation table, 32 bytes an entry; beyond it new mitigations are refused and counted."},
     {"keys_max", kInteger, "262144", "keys", 1024, kKeysMax, "", "Keys whose windows the daemon holds; beyond it the coldest make room."},
     {"workers_max", kInteger, "256", "workers", 1, kWorkersMax, "", "Workers attached at once; beyond it further ones are refused."},
-    {"hash_secret_file", kPath, "", "", 0, 0, "", "A file of mode 0600 with 32 hexadecimal digits, the same on all nodes; required with `counters` or `mesh`. Without it the daemon makes `state_dir/hash.secret` at its first start. A relative path starts at this file's folder."},
+    {"hash_secret_file", kFile, "", "", 0, 0, "", "A file of mode 0600 with 32 hexadecimal digits, the same on all nodes; required with `counters` or `mesh`. Without it the daemon makes `state_dir/hash.secret` at its first start. A relative path starts at this file's folder."},
     {"trusted_proxies", kList, "", "ranges", 0, static_cast<std::int64_t>(kTrustedRangesMax), "`10.0.0.0/8`, `2001:db8::/32` or a single address", "Proxies whose X-Forwarded-For is believed."},
     {"counters", kSection, "", "", 0, 0, "", "Where the PoP counts: a cluster of memcached. Absent: in the daemon itself, for a PoP of one node."},
     {"counters.shards", kList, kRequired, "shards", 1, static_cast<std::int64_t>(kShardsMax), "", "The memcached servers."},
@@ -56,10 +56,14 @@ constexpr Option kOptions[] = {
     {"counters.batches_in_flight", kInteger, "4", "batches", 1, 64, "", "Batches that wait for their replies on one connection."},
     {"counters.batch_keys_max", kInteger, "1000", "keys", 1, 10'000, "", "Keys in one batch."},
     {"mesh", kSection, "", "", 0, 0, "", "The other nodes of the PoP. Absent: a PoP of one node."},
-    {"mesh.listen", kEndpoint, kRequired, "", 0, 0, "on loopback, because the mesh has no TLS yet", "Where this node listens for its peers."},
+    {"mesh.listen", kEndpoint, kRequired, "", 0, 0, "on loopback, unless there is `mesh.tls`", "Where this node listens for its peers."},
     {"mesh.peers", kList, kRequired, "peers", 1, static_cast<std::int64_t>(kMembersMax) - 1, "", "Every other member."},
     {"mesh.peers[].node", kName, kRequired, "", 0, 0, "", "Its `node`."},
-    {"mesh.peers[].address", kEndpoint, kRequired, "", 0, 0, "", "Its `mesh.listen` as seen from here."},
+    {"mesh.peers[].address", kEndpoint, kRequired, "", 0, 0, "on loopback, unless there is `mesh.tls`", "Its `mesh.listen` as seen from here."},
+    {"mesh.tls", kSection, "", "", 0, 0, "", "TLS 1.3 between the nodes, both sides with a certificate. Absent: plain text, on loopback only. Its three files are read again at a reload."},
+    {"mesh.tls.certificate", kFile, kRequired, "", 0, 0, "", "This node's certificate in PEM form, for client and server, with the name URI:popgate://POP/NODE; after it what lies between it and the CA. A relative path starts at this file's folder."},
+    {"mesh.tls.private_key", kFile, kRequired, "", 0, 0, "", "The certificate's private key in PEM form, without a passphrase; mode 0600 or 0400."},
+    {"mesh.tls.ca", kFile, kRequired, "", 0, 0, "", "The CAs whose certificates are believed, in PEM form; both while one replaces another."},
     {"rules", kList, "", "rules", 0, static_cast<std::int64_t>(kRuleNumbersMax) - 1, "", "The rules, in order."},
     {"rules[].name", kName, kRequired, "", 0, 0, "", "Its name, unlike every other; a new name is a new rule with new counters."},
     {"rules[].match", kSection, "", "", 0, 0, "", "Which requests it counts; all that is given must hold. Absent: every request."},
@@ -114,6 +118,8 @@ std::string_view type_text(OptionKind kind) {
       return "text";
     case kPath:
       return "path";
+    case kFile:
+      return "file";
     case kInteger:
       return "whole number";
     case kDuration:
@@ -163,6 +169,8 @@ std::string allowed_text(const Option& option) {
       return "1 to 63 letters, digits, '.', '_' and '-', a letter or digit first";
     case kPath:
       return "an absolute path";
+    case kFile:
+      return "the path of a file";
     case kInteger:
       return with_range("a whole number from " + number_range(option), option);
     case kDuration:

@@ -22,6 +22,7 @@ enum class OptionKind : std::uint8_t {
   kName,      // a name of the project's own form (is_plain_name)
   kText,      // `range` says which
   kPath,      // absolute
+  kFile,      // a path, absolute or from the folder of the configuration file
   kInteger,   // least to most
   kDuration,  // least to most, in microseconds
   kChoice,    // one of the words in `range`

@@ -223,6 +223,20 @@ bool Section::read(std::string_view leaf, Endpoint& out) const {
   return endpoint.has_value();
 }
 
+bool Section::read_file(std::string_view leaf, std::string& out) const {
+  std::string_view text;
+  if (!read_scalar(leaf, text)) return false;
+  if (text.empty() || text.find('\0') != std::string_view::npos) {
+    fault(leaf, allowed_text(option(leaf)));
+    return false;
+  }
+  const std::string& file = reading_.faults.file();
+  const std::size_t slash = file.rfind('/');
+  const bool beside = text.front() != '/' && slash != std::string::npos;
+  out = (beside ? file.substr(0, slash + 1) : "") + std::string(text);
+  return true;
+}
+
 bool Section::read_list(std::string_view leaf, std::vector<YamlValue>& out) const {
   if (required_is_missing(leaf)) return false;
   const YamlValue list = value(leaf);

@@ -113,6 +113,8 @@ class Section {
 
   /// The text of a field that must be one; everything else about it is the caller's to check.
   [[nodiscard]] bool read_scalar(std::string_view leaf, std::string_view& out) const;
+  /// A file's path; a relative one is made to start at the folder of the file that is read.
+  [[nodiscard]] bool read_file(std::string_view leaf, std::string& out) const;
   /// The entries of a list within its option's bounds.
   [[nodiscard]] bool read_list(std::string_view leaf, std::vector<YamlValue>& out) const;
 

@@ -98,7 +98,7 @@ counters:
 mesh:
   listen: "[::1]:7000"
   peers:
-    - {node: fra-2, address: "192.0.2.2:7000"}
+    - {node: fra-2, address: "127.0.0.2:7000"}
     - {node: fra-3, address: fra-3.example.net:7000}
 )");
   EXPECT_EQ(config.file, "popgate.yaml");
@@ -393,18 +393,25 @@ TEST(ConfigFaults, shared_counters_or_a_mesh_need_a_shared_secret) {
               ElementsAre("1:1 hash_secret_file"));
 }
 
-TEST(ConfigFaults, a_mesh_beyond_loopback_is_refused_because_it_has_no_tls) {
+TEST(ConfigFaults, a_mesh_beyond_loopback_is_refused_without_tls) {
   const auto listening = [](const std::string& listen) {
-    return kSecret + "mesh: {listen: \"" + listen + "\", peers: [{node: b, address: \"192.0.2.9:1\"}]}\n";
+    return kSecret + "mesh: {listen: \"" + listen + "\", peers: [{node: b, address: \"127.0.0.1:9\"}]}\n";
   };
   good(listening("127.0.0.1:1"));
   good(listening("127.255.0.9:1"));
   good(listening("[::1]:1"));
   for (const char* listen : {"0.0.0.0:1", "192.0.2.1:1", "[::]:1", "localhost:1", "[::ffff:0.0.0.0]:1"}) {
-    EXPECT_THAT(fault(listening(listen)), HasSubstr("the mesh has no TLS yet")) << listen;
+    EXPECT_THAT(fault(listening(listen)), HasSubstr("without mesh.tls")) << listen;
     EXPECT_THAT(faults(listening(listen)), ElementsAre("2:16 mesh.listen")) << listen;
   }
   EXPECT_THAT(fault(listening("/run/mesh.sock")), HasSubstr("the mesh runs over TCP"));
+  const auto dialling = [](const std::string& address) {
+    return kSecret + "mesh: {listen: \"127.0.0.1:1\", peers: [{node: b, address: \"" + address + "\"}]}\n";
+  };
+  good(dialling("[::1]:2"));
+  good(dialling("b.example.net:2"));  // looked up at the start, and refused there
+  EXPECT_THAT(faults(dialling("192.0.2.9:1")), ElementsAre("2:58 mesh.peers[0].address"));
+  EXPECT_THAT(fault(dialling("[2001:db8::1]:1")), HasSubstr("without mesh.tls"));
 }
 
 TEST(ConfigFaults, members_are_distinct_and_not_this_node) {
