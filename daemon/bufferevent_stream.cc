@@ -57,7 +57,7 @@ void BuffereventStream::on_event(bufferevent* event, short what, void* self) {
   auto& stream = *static_cast<BuffereventStream*>(self);
   if ((what & BEV_EVENT_CONNECTED) != 0) {
     set_no_delay(bufferevent_getfd(event));
-    stream.owner_->stream_connected();
+    stream.on_connected();
   } else if ((what & BEV_EVENT_EOF) != 0) {
     stream.owner_->stream_ended("closed by the other side");
   } else if ((what & BEV_EVENT_ERROR) != 0) {
@@ -65,7 +65,9 @@ void BuffereventStream::on_event(bufferevent* event, short what, void* self) {
   }
 }
 
-std::string BuffereventStream::error_text() const { return evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()); }
+void BuffereventStream::on_connected() { owner_->stream_connected(); }
+
+std::string BuffereventStream::error_text() { return evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()); }
 
 void BuffereventStream::write(std::string_view bytes) { bufferevent_write(event_, bytes.data(), bytes.size()); }
 

@@ -31,12 +31,14 @@ class BuffereventStream : public Stream {
 
  protected:
   [[nodiscard]] bufferevent* event() const { return event_; }
+  /// The last step of start().
+  virtual void connect();
+  virtual void on_connected();
   /// Why a connection ended that libevent reports as an error.
-  [[nodiscard]] virtual std::string error_text() const;
+  [[nodiscard]] virtual std::string error_text();
 
  private:
   static void on_event(bufferevent* event, short what, void* self);
-  void connect();
 
   bufferevent* event_;
   std::optional<SocketAddress> address_;

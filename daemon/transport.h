@@ -35,6 +35,8 @@ class Transport {
   /// `accepted` takes each connection over, not started.
   [[nodiscard]] virtual Result<std::unique_ptr<Listener>> listen(const SocketAddress& address,
                                                                  AcceptFunction accepted) = 0;
+  /// Whether streams have a proven_name(); who has none must not be reached from other hosts.
+  [[nodiscard]] virtual bool proves_names() const { return false; }
 };
 
 }  // namespace popgate

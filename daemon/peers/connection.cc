@@ -4,6 +4,21 @@
 #include <utility>
 
 namespace popgate {
+namespace {
+
+// The first four bytes of a TLS record: its type, its version, half of its length.
+bool looks_like_tls(std::size_t length) {
+  constexpr std::size_t kAlert = 0x1503;
+  constexpr std::size_t kHandshake = 0x1603;
+  return length >> 16 == kAlert || length >> 16 == kHandshake;
+}
+
+std::string refused_length(std::size_t length) {
+  if (looks_like_tls(length)) return "found TLS, allowed: plain text, because this node has no mesh.tls";
+  return "frame length: found " + std::to_string(length) + ", allowed: 1 to " + std::to_string(kFrameBytesMax);
+}
+
+}  // namespace
 
 Connection::Connection(std::unique_ptr<Stream> stream, std::size_t output_bytes_max, Events events)
     : stream_(std::move(stream)), output_bytes_max_(output_bytes_max), events_(std::move(events)) {}
@@ -70,11 +85,7 @@ void Connection::read_frames() {
     events_.on_message(*message);
     if (!is_open()) return;
   }
-  if (reader_.broken()) {
-    lose({"frame length: found " + std::to_string(reader_.refused_bytes()) + ", allowed: 1 to " +
-              std::to_string(kFrameBytesMax),
-          true});
-  }
+  if (reader_.broken()) lose({refused_length(reader_.refused_bytes()), true});
 }
 
 void Connection::lose(const Loss& loss) {

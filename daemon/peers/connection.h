@@ -57,6 +57,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Stre
   void shut();
   [[nodiscard]] bool is_open() const { return stream_ != nullptr; }
   [[nodiscard]] std::size_t output_bytes() const;
+  [[nodiscard]] std::string proven_name() const { return is_open() ? stream_->proven_name() : std::string(); }
   [[nodiscard]] const ConnectionCounts& counts() const { return counts_; }
   /// The peer's message does not belong here: cuts the connection as for any other rubbish.
   void refuse(const std::string& why) { lose({why, true}); }

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace popgate {
@@ -11,18 +12,14 @@ namespace {
 
 constexpr milliseconds kStrangerLogInterval{1000};
 
-Status check_loopback(const std::string& field, const SocketAddress& address) {
-  if (address.is_loopback()) return {};
-  return Error{field + ": found " + address.text() +
-               ", allowed: a loopback address, because the mesh has no TLS yet and would tell and believe anybody"};
-}
-
-Result<SocketAddress> address_of(const std::string& field, const Endpoint& endpoint) {
+/// `anywhere`: the transport proves who is there.
+Result<SocketAddress> address_of(const std::string& field, const Endpoint& endpoint, bool anywhere) {
   if (!endpoint.unix_path.empty()) return Error{field + ": found a Unix socket, allowed: a TCP address"};
   auto address = SocketAddress::resolve(endpoint.host, endpoint.port);
   if (!address) return Error{field + ": " + address.error()};
-  if (const Status loopback = check_loopback(field, *address); !loopback) return Error{loopback.error()};
-  return address;
+  if (anywhere || address->is_loopback()) return address;
+  return Error{field + ": found " + address->text() +
+               ", allowed: a loopback address, because without mesh.tls this node would tell and believe anybody"};
 }
 
 Status check_name(const std::string& field, const std::string& name) {
@@ -61,6 +58,8 @@ MeshIdentity identity_of(const MeshOptions& options) {
   std::sort(identity.members.begin(), identity.members.end());
   return identity;
 }
+
+std::string_view host_of(std::string_view address) { return address.substr(0, address.rfind(':')); }
 
 void add(ConnectionCounts& sum, const ConnectionCounts& counts) {
   sum.bytes_in += counts.bytes_in;
@@ -105,7 +104,7 @@ Mesh::Mesh(Reactor& reactor, Transport& transport, MeshOptions options, Mitigati
 Mesh::~Mesh() = default;
 
 Status Mesh::listen() {
-  const auto address = address_of("mesh.listen", options_.listen);
+  const auto address = address_of("mesh.listen", options_.listen, context_.transport.proves_names());
   if (!address) return Error{address.error()};
   auto listener = context_.transport.listen(
       *address,
@@ -116,7 +115,8 @@ Status Mesh::listen() {
 }
 
 Status Mesh::add_peer(const MemberConfig& member) {
-  const auto address = address_of("mesh.peers \"" + member.node + "\"", member.address);
+  const auto address =
+      address_of("mesh.peers \"" + member.node + "\"", member.address, context_.transport.proves_names());
   if (!address) return Error{address.error()};
   links_.push_back(std::make_unique<PeerLink>(context_, member.node, *address));
   const MeshTimings& timings = context_.timings;
@@ -152,15 +152,27 @@ void Mesh::stop() {
 
 void Mesh::on_accept(std::unique_ptr<Stream> stream, const SocketAddress& remote) {
   ++counts_.accepted;
-  const auto half_open = std::count_if(sessions_.begin(), sessions_.end(), [](const auto& session) {
-    return session->is_open() && !session->is_admitted();
-  });
-  if (static_cast<std::size_t>(half_open) >= kHalfOpenMax) {
-    ++counts_.half_open_refused;
-    return;
-  }
+  make_room_for_one();
   auto session = std::make_unique<PeerSession>(context_, remote.text(), std::move(stream), session_events_);
   if (session->is_open()) sessions_.push_back(std::move(session));
+}
+
+// Of the address that has the most of them the oldest goes: who opens many connections and says nothing so closes his
+// own, and a peer that comes from elsewhere, or is quick, gets in.
+void Mesh::make_room_for_one() {
+  std::map<std::string_view, std::vector<PeerSession*>> by_host;  // oldest first
+  std::size_t half_open = 0;
+  for (const auto& session : sessions_) {
+    if (!session->is_open() || session->is_admitted()) continue;
+    by_host[host_of(session->remote())].push_back(session.get());
+    ++half_open;
+  }
+  if (half_open < kHalfOpenMax) return;
+  const auto most = std::max_element(by_host.begin(), by_host.end(), [](const auto& one, const auto& other) {
+    return one.second.size() < other.second.size();
+  });
+  ++counts_.half_open_refused;
+  most->second.front()->shut();
 }
 
 Status Mesh::admit(const PeerSession& session, const wire::Hello& hello) {
@@ -171,6 +183,10 @@ Status Mesh::admit(const PeerSession& session, const wire::Hello& hello) {
   };
   if (const auto version = check_hello(context_.identity, hello, std::nullopt); !version) {
     return refuse(version.error());
+  }
+  if (context_.transport.proves_names() && session.proven_name() != hello.node) {
+    return refuse("wrong name: its hello says \"" + hello.node + "\", allowed: \"" + session.proven_name() +
+                  "\", the node of its certificate");
   }
   Heard& heard = heard_.at(hello.node);  // check_hello has found it among the members
   if (now < heard.refused_until) return refuse("it sent rubbish a moment ago and has to wait");

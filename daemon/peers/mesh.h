@@ -6,7 +6,7 @@
 // acknowledges. So each direction of a pair has one connection, one sequence, one owner of its retries, and no rule is
 // needed for who dials whom. After hellos both ways the dialler sends all of its entries, then news. Heartbeats carry
 // the sequence number, both clocks and, every few seconds, a digest of the set; buckets that differ twice in a row are
-// sent again. Until the mesh has TLS it listens and dials on loopback only.
+// sent again. Over a transport that proves no names it listens and dials on loopback only.
 //
 // Passing news on lives here: daemon.cc hands every change of the set to broadcast(), which sends a local decision to
 // all peers, a peer's to all but that peer and the decider, and the rest to nobody. What came in a snapshot is not
@@ -14,7 +14,8 @@
 //
 // Threads: the event loop's. The process must ignore SIGPIPE.
 // Invariants: 1. One session at most is heard for each node name.
-// Limits: kMembersMax members; kHalfOpenMax accepted connections without a hello; output_bytes_max waiting for a peer.
+// Limits: kMembersMax members; kHalfOpenMax accepted connections without a hello, at which the oldest of the busiest
+// address goes; output_bytes_max waiting for a peer.
 #pragma once
 
 #include <cstdint>
@@ -93,6 +94,7 @@ class Mesh {
   [[nodiscard]] Status listen();
   [[nodiscard]] Status add_peer(const MemberConfig& member);
   void on_accept(std::unique_ptr<Stream> stream, const SocketAddress& remote);
+  void make_room_for_one();
   [[nodiscard]] Status admit(const PeerSession& session, const wire::Hello& hello);
   void on_closed(const PeerSession& session, const Connection::Loss& loss);
   void log_stranger(const std::string& remote, const std::string& why);

@@ -69,7 +69,7 @@ struct MeshRow {
 constexpr MeshRow kMeshRows[] = {
     {&MeshCounts::accepted, "popgate_peers_accepted", "Connections accepted from anybody"},
     {&MeshCounts::half_open_refused, "popgate_peers_half_open_refused",
-     "Connections closed at once because too many had not said hello yet"},
+     "Connections without a hello that made room because too many waited"},
     {&MeshCounts::hellos_refused, "popgate_peers_hellos_refused",
      "Hellos refused: another PoP, an unknown name, another secret, a name clash"},
     {&MeshCounts::rubbish_cuts, "popgate_peers_accepted_rubbish_cuts",

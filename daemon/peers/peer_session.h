@@ -50,6 +50,8 @@ class PeerSession {
   [[nodiscard]] bool is_admitted() const { return !node_.empty(); }
   [[nodiscard]] const std::string& node() const { return node_; }  // empty before the hello
   [[nodiscard]] const std::string& remote() const { return remote_; }
+  /// By the transport; empty where that proves none.
+  [[nodiscard]] std::string proven_name() const { return connection_->proven_name(); }
   [[nodiscard]] std::uint64_t incarnation() const { return incarnation_; }
   [[nodiscard]] HostInstant last_heard() const { return last_heard_; }
   [[nodiscard]] std::optional<bool> digest_equal() const { return digest_equal_; }

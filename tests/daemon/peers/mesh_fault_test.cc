@@ -270,10 +270,10 @@ TEST_F(MeshFaultTest, anything_but_loopback_is_refused_at_start_with_the_reason)
   Mitigations set({"a", 1}, [](const Mitigation&, const Origin&) {});
   MeshOptions options = pop.options_of("a");
   options.listen.host = "0.0.0.0";
-  EXPECT_THAT(pop.start_mesh(options, set).error(), HasSubstr("no TLS yet"));
+  EXPECT_THAT(pop.start_mesh(options, set).error(), HasSubstr("without mesh.tls"));
   options = pop.options_of("a");
   options.peers[0].address.host = "192.0.2.1";
-  EXPECT_THAT(pop.start_mesh(options, set).error(), HasSubstr("no TLS yet"));
+  EXPECT_THAT(pop.start_mesh(options, set).error(), HasSubstr("without mesh.tls"));
 }
 
 TEST_F(MeshFaultTest, a_member_named_twice_and_a_port_in_use_are_refused_at_start) {

@@ -17,13 +17,14 @@ void MeshNode::decide(const Key& key, microseconds lasting) {
 
 void MeshNode::lift(const Key& key) { EXPECT_TRUE(set->lift({key, wall(), "customer"}, now(), wall())); }
 
-double MeshNode::figure(const std::string& metric) const {
+double MeshNode::figure(const std::string& metric, const std::string& label) const {
   double sum = 0;
   const MetricVisitor visitor = [&](const Metric& m) {
-    if (m.name == metric) sum += m.value;
+    if (m.name == metric && (label.empty() || m.label_value == label)) sum += m.value;
   };
   set->visit(visitor);
   mesh->visit(visitor);
+  if (tls != nullptr) tls->visit(visitor);
   return sum;
 }
 
@@ -81,10 +82,19 @@ MeshNode& PopOfMeshes::start(const std::string& name, const Tune& tune) {
                                          });
   me.set->use_rules(sample_rules({sample_rule()}), me.now());
   me.set->allow_originating(0);
-  auto mesh = Mesh::start(me.reactor, sockets_, std::move(options), *me.set);
+  auto mesh = Mesh::start(me.reactor, me.tls != nullptr ? static_cast<Transport&>(*me.tls) : sockets_,
+                          std::move(options), *me.set);
   EXPECT_TRUE(mesh) << mesh.error();
   if (mesh) me.mesh = *std::move(mesh);
   return me;
+}
+
+void PopOfMeshes::use_tls(const std::string& name, SharedTlsCredentials credentials) {
+  kill(name);
+  MeshNode& me = nodes_.at(name);
+  auto transport = TlsTransport::make(loop_, me.reactor, std::move(credentials));
+  EXPECT_TRUE(transport) << transport.error();
+  if (transport) me.tls = *std::move(transport);
 }
 
 void PopOfMeshes::start_all(const Tune& tune) {

@@ -14,6 +14,7 @@
 
 #include "daemon/event_loop.h"
 #include "daemon/peers/mesh.h"
+#include "daemon/peers/tls_transport.h"
 #include "daemon/socket_transport.h"
 #include "tests/daemon/mitigate/samples.h"
 #include "tests/daemon/peers/tcp_relay.h"
@@ -43,6 +44,7 @@ struct MeshNode {
 
   OffsetReactor reactor;
   std::string name;
+  std::unique_ptr<TlsTransport> tls;  // null: plain sockets
   std::unique_ptr<Mitigations> set;
   std::unique_ptr<Mesh> mesh;
   std::vector<std::string> snapshots_from;
@@ -52,7 +54,8 @@ struct MeshNode {
   void decide(const Key& key, microseconds lasting = minutes(10));
   void lift(const Key& key);
   [[nodiscard]] bool blocks(const Key& key) const { return set->enforcement(key, now()).has_value(); }
-  [[nodiscard]] double figure(const std::string& metric) const;  // of set or mesh
+  /// Of set, mesh or transport; with a label's value, of that alone.
+  [[nodiscard]] double figure(const std::string& metric, const std::string& label = {}) const;
   [[nodiscard]] PeerStatus peer(const std::string& peer_name) const;
 };
 
@@ -67,6 +70,8 @@ class PopOfMeshes {
   /// Starts a node, or starts it again with a new incarnation and an empty set.
   MeshNode& start(const std::string& name, const Tune& tune = {});
   void start_all(const Tune& tune = {});
+  /// From the next start on the node's connections are under TLS.
+  void use_tls(const std::string& name, SharedTlsCredentials credentials);
   /// As a killed daemon ends: without a word.
   void kill(const std::string& name);
   /// From now on (before start) `from` reaches `to` through a relay.
@@ -74,6 +79,7 @@ class PopOfMeshes {
   [[nodiscard]] MeshOptions options_of(const std::string& name);
   [[nodiscard]] std::uint16_t port_of(const std::string& name) { return ports_.at(name).number(); }
   [[nodiscard]] event_base* base() const { return loop_.base(); }
+  [[nodiscard]] EventLoop& loop() { return loop_; }
   [[nodiscard]] Result<std::unique_ptr<Mesh>> start_mesh(MeshOptions options, Mitigations& set) {
     return Mesh::start(loop_, sockets_, std::move(options), set);
   }

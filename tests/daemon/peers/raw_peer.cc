@@ -3,16 +3,26 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 
 #include "daemon/socket_address.h"
 
 namespace popgate {
 
-RawPeer::RawPeer(event_base* base, std::uint16_t port) : bev_(bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE)) {
+RawPeer::RawPeer(event_base* base, std::uint16_t port)
+    : RawPeer(bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE), port) {}
+
+RawPeer::RawPeer(event_base* base, std::uint16_t port, openssl::Handle<SSL> ssl)
+    : RawPeer(
+          bufferevent_openssl_socket_new(base, -1, ssl.release(), BUFFEREVENT_SSL_CONNECTING, BEV_OPT_CLOSE_ON_FREE),
+          port) {}
+
+RawPeer::RawPeer(bufferevent* bev, std::uint16_t port) : bev_(bev) {
   bufferevent_setcb(
       bev_, [](bufferevent*, void* self) { static_cast<RawPeer*>(self)->on_readable(); }, nullptr,
       [](bufferevent*, short what, void* self) {
+        if ((what & BEV_EVENT_CONNECTED) != 0) static_cast<RawPeer*>(self)->connected_ = true;
         if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) != 0) static_cast<RawPeer*>(self)->closed_ = true;
       },
       this);

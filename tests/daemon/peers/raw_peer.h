@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/openssl_handle.h"
 #include "daemon/peers/frame.h"
 #include "daemon/peers/wire.h"
 
@@ -20,6 +21,8 @@ namespace popgate {
 class RawPeer {
  public:
   RawPeer(event_base* base, std::uint16_t port);
+  /// Over this connection's TLS, whatever it speaks and shows.
+  RawPeer(event_base* base, std::uint16_t port, openssl::Handle<SSL> ssl);
   ~RawPeer();
   RawPeer(const RawPeer&) = delete;
   RawPeer& operator=(const RawPeer&) = delete;
@@ -27,6 +30,7 @@ class RawPeer {
   void send_bytes(std::string_view bytes);
   void send(const wire::Message& message) { send_bytes(frame_of(wire::encode(message))); }
 
+  [[nodiscard]] bool is_connected() const { return connected_; }
   [[nodiscard]] bool is_closed() const { return closed_; }
   [[nodiscard]] const std::vector<wire::Message>& heard() const { return heard_; }
   /// The first message of a kind; null: none yet.
@@ -39,11 +43,13 @@ class RawPeer {
   }
 
  private:
+  RawPeer(bufferevent* bev, std::uint16_t port);
   void on_readable();
 
   bufferevent* bev_;
   FrameReader reader_;
   std::vector<wire::Message> heard_;
+  bool connected_ = false;
   bool closed_ = false;
 };
 

@@ -5,6 +5,7 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 
+#include <algorithm>
 #include <string_view>
 
 namespace popgate {
@@ -22,6 +23,7 @@ TcpRelay::~TcpRelay() {
 
 void TcpRelay::on_accept(int descriptor) {
   ++accepted_;
+  recorded_.clear();
   bufferevent* near = bufferevent_socket_new(loop_.base(), descriptor, BEV_OPT_CLOSE_ON_FREE);
   if (mode_ == Mode::kCut) return bufferevent_free(near);
   auto pipe = std::make_unique<Pipe>(Pipe{this, near, nullptr});
@@ -37,7 +39,7 @@ void TcpRelay::on_accept(int descriptor) {
   const auto target = *SocketAddress::resolve("127.0.0.1", target_port_);
   for (bufferevent* bev : {pipe->near, pipe->far}) {
     bufferevent_setcb(bev, on_readable, nullptr, on_event, pipe.get());
-    bufferevent_enable(bev, mode_ == Mode::kPass ? EV_READ | EV_WRITE : EV_WRITE);
+    bufferevent_enable(bev, mode_ == Mode::kPass || mode_ == Mode::kFlip ? EV_READ | EV_WRITE : EV_WRITE);
   }
   if (mode_ == Mode::kStall) bufferevent_disable(pipe->near, EV_READ);
   (void)bufferevent_socket_connect(pipe->far, target.get(), static_cast<int>(target.bytes()));
@@ -47,6 +49,15 @@ void TcpRelay::on_accept(int descriptor) {
 void TcpRelay::on_readable(bufferevent* bev, void* pipe) {
   const auto& [relay, near, far] = *static_cast<Pipe*>(pipe);
   if (relay->mode_ == Mode::kStall) return;
+  evbuffer* const input = bufferevent_get_input(bev);
+  if (bev == near && relay->recording_) {
+    const auto* const bytes = reinterpret_cast<const char*>(evbuffer_pullup(input, -1));
+    relay->recorded_.append(bytes == nullptr ? "" : bytes, evbuffer_get_length(input));
+  }
+  if (bev == near && relay->mode_ == Mode::kFlip && evbuffer_get_length(input) > 0) {
+    constexpr std::size_t kTlsHeadBytes = 5;  // behind it, so that what is met is a changed message and no other one
+    evbuffer_pullup(input, -1)[std::min(kTlsHeadBytes, evbuffer_get_length(input) - 1)] ^= 1;
+  }
   bufferevent_write_buffer(bev == near ? far : near, bufferevent_get_input(bev));
 }
 
