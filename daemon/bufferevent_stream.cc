@@ -53,6 +53,15 @@ void BuffereventStream::connect() {
   bufferevent_trigger_event(event_, first, BEV_TRIG_DEFER_CALLBACKS);
 }
 
+// As the kernel measures it. Nothing of a Unix socket.
+std::optional<microseconds> BuffereventStream::round_trip() const {
+  tcp_info info{};
+  socklen_t bytes = sizeof info;
+  if (getsockopt(bufferevent_getfd(event_), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return std::nullopt;
+  if (info.tcpi_state != TCP_ESTABLISHED) return std::nullopt;
+  return microseconds(info.tcpi_rtt);
+}
+
 void BuffereventStream::on_event(bufferevent* event, short what, void* self) {
   auto& stream = *static_cast<BuffereventStream*>(self);
   if ((what & BEV_EVENT_CONNECTED) != 0) {

@@ -28,6 +28,7 @@ class BuffereventStream : public Stream {
   [[nodiscard]] std::size_t unsent_bytes() const override;
   [[nodiscard]] std::string_view peek() override;
   void consume(std::size_t bytes) override;
+  [[nodiscard]] std::optional<microseconds> round_trip() const override;
 
  protected:
   [[nodiscard]] bufferevent* event() const { return event_; }

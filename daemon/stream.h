@@ -11,8 +11,11 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "libclient/instant.h"
 
 namespace popgate {
 
@@ -47,6 +50,8 @@ class Stream {
   [[nodiscard]] virtual std::string_view peek() = 0;
   virtual void consume(std::size_t bytes) = 0;
 
+  /// How long the other side takes to answer, as far as the transport can tell; empty until it has answered once.
+  [[nodiscard]] virtual std::optional<microseconds> round_trip() const { return std::nullopt; }
   /// The name that the other side proved to have; empty where the transport proves none.
   [[nodiscard]] virtual std::string proven_name() const { return {}; }
 };

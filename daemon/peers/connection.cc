@@ -45,6 +45,8 @@ void Connection::send_last(const wire::Message& message) {
   shut();
 }
 
+std::optional<microseconds> Connection::round_trip() const { return is_open() ? stream_->round_trip() : std::nullopt; }
+
 void Connection::shut() { stream_.reset(); }
 
 std::size_t Connection::output_bytes() const { return is_open() ? stream_->unsent_bytes() : 0; }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "daemon/peers/frame.h"
@@ -59,6 +60,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Stre
   [[nodiscard]] std::size_t output_bytes() const;
   [[nodiscard]] std::string proven_name() const { return is_open() ? stream_->proven_name() : std::string(); }
   [[nodiscard]] const ConnectionCounts& counts() const { return counts_; }
+  [[nodiscard]] std::optional<microseconds> round_trip() const;
   /// The peer's message does not belong here: cuts the connection as for any other rubbish.
   void refuse(const std::string& why) { lose({why, true}); }
 

@@ -201,6 +201,9 @@ Status Mesh::admit(const PeerSession& session, const wire::Hello& hello) {
   }
   heard.said_goodbye = false;
   heard.last = now;
+  for (const auto& link : links_) {
+    if (link->name() == hello.node) link->peer_is_there();
+  }
   return {};
 }
 

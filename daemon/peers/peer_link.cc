@@ -14,6 +14,8 @@ PeerLink::PeerLink(MeshContext& context, std::string name, SocketAddress address
       id_(node_id(name_)),
       address_(address),
       redial_(context.reactor, [this] { dial(); }),
+      attempt_(context.reactor, [this] { on_attempt_late(); }),
+      reconnect_(context.timings.backoff_first, context.timings.reconnect_longest),
       backoff_(context.timings.backoff_first, context.timings.backoff_longest) {
   enter(LinkState::kWaiting);
 }
@@ -25,6 +27,7 @@ void PeerLink::enter(LinkState state) {
 
 void PeerLink::dial() {
   enter(LinkState::kConnecting);
+  refused_ = false;
   auto stream = context_.transport.dial(address_, name_);
   if (stream == nullptr) return on_lost({"the kernel gives no socket"});
   connection_ = Connection::over(std::move(stream), context_.output_bytes_max,
@@ -37,17 +40,29 @@ void PeerLink::dial() {
                                   .on_batch_read = {},
                                   .on_drained = [this] { continue_snapshot(); },
                                   .on_lost = [this](const Connection::Loss& loss) { on_lost(loss); }});
+  attempt_extended_ = false;
+  attempt_.start_once(context_.timings.hello_timeout);
+}
+
+// Given more time once, when the kernel has learned that the way is long.
+void PeerLink::on_attempt_late() {
+  if (const auto round_trip = connection_->round_trip(); round_trip && !attempt_extended_) {
+    attempt_extended_ = true;
+    const microseconds longest = kHelloRoundTrips * context_.timings.hello_timeout;
+    return attempt_.start_once(std::min(kHelloRoundTrips * *round_trip, longest));
+  }
+  give_up(state_ == LinkState::kConnecting ? "no connection in time" : "hello not answered in time");
+}
+
+void PeerLink::peer_is_there() {
+  if (state_ == LinkState::kWaiting && !refused_) redial_.start_once(microseconds(0));
 }
 
 void PeerLink::tick() {
   const HostInstant now = context_.reactor.host_now();
-  if (is_greeted()) {
-    if (now - last_ack_ > context_.timings.silence_max) return give_up("nothing acknowledged in time");
-    return send_heartbeat(now);
-  }
-  const bool late = now - since_ > context_.timings.hello_timeout;
-  if (late && state_ == LinkState::kConnecting) return give_up("no connection in time");
-  if (late && state_ == LinkState::kGreeting) return give_up("hello not answered in time");
+  if (!is_greeted()) return;
+  if (now - last_ack_ > context_.timings.silence_max) return give_up("nothing acknowledged in time");
+  send_heartbeat(now);
 }
 
 void PeerLink::news(const Mitigation& mitigation, bool decided_here) {
@@ -57,6 +72,7 @@ void PeerLink::news(const Mitigation& mitigation, bool decided_here) {
 }
 
 void PeerLink::say_goodbye() {
+  attempt_.stop();
   if (connection_ != nullptr && is_greeted()) connection_->send_last(wire::Goodbye{});
   redial_.stop();
 }
@@ -71,19 +87,20 @@ void PeerLink::on_message(const wire::Message& message) {
 
 void PeerLink::on_greeting(const wire::Message& message) {
   if (const auto* refused = std::get_if<wire::Refused>(&message)) {
-    return give_up("it refused: " + printable_ascii(refused->reason));
+    return give_up_refused("it refused: " + printable_ascii(refused->reason));
   }
   const auto* hello = std::get_if<wire::Hello>(&message);
   if (hello == nullptr) {
     return connection_->refuse("found " + std::string(wire::kind_name(message)) + ", allowed: hello, refused, goodbye");
   }
   const auto version = check_hello(context_.identity, *hello, name_);
-  if (!version) return give_up(version.error());
+  if (!version) return give_up_refused(version.error());
   begin(*hello);
 }
 
 void PeerLink::begin(const wire::Hello& hello) {
   const HostInstant now = context_.reactor.host_now();
+  attempt_.stop();
   sequence_ = 0;
   acked_ = 0;
   last_ack_ = now;
@@ -154,7 +171,7 @@ void PeerLink::on_ack(const wire::Ack& ack) {
   ack_latency_.acknowledged(acked_, now);
   if (ack.echoed > HostInstant{} && ack.echoed <= now) {
     const microseconds rtt = now - ack.echoed;
-    round_trip_.add({rtt, ack.wall + rtt / 2 - context_.reactor.wall_now()});
+    round_trip_.add({rtt, ack.wall.time_since_epoch() + rtt / 2 - now.time_since_epoch()});
   }
   if (ack.resend_buckets != 0 && !snapshot_) {
     ++resends_;
@@ -167,9 +184,18 @@ void PeerLink::give_up(const std::string& why) {
   on_lost({why});
 }
 
+void PeerLink::give_up_refused(const std::string& why) {
+  refused_ = true;
+  give_up(why);
+}
+
 void PeerLink::on_lost(const Connection::Loss& loss) {
   const HostInstant now = context_.reactor.host_now();
-  if (state_ == LinkState::kLive && now - since_ >= context_.timings.stable_after) backoff_.reset();
+  attempt_.stop();
+  if (state_ == LinkState::kLive && now - since_ >= context_.timings.stable_after) {
+    reconnect_.reset();
+    backoff_.reset();
+  }
   if (connection_ != nullptr) {
     const ConnectionCounts& counts = connection_->counts();
     closed_counts_.bytes_in += counts.bytes_in;
@@ -178,7 +204,10 @@ void PeerLink::on_lost(const Connection::Loss& loss) {
     closed_counts_.frames_out += counts.frames_out;
   }
   ++losses_;
-  if (loss.rubbish) ++rubbish_cuts_;
+  if (loss.rubbish) {
+    refused_ = true;
+    ++rubbish_cuts_;
+  }
   // A peer that stays away says the same at every attempt: once is enough.
   if (is_greeted() || loss.why != last_error_) spdlog::warn("peer {} at {}: {}", name_, address_.text(), loss.why);
   last_error_ = loss.why;
@@ -186,7 +215,7 @@ void PeerLink::on_lost(const Connection::Loss& loss) {
   snapshot_.reset();
   ack_latency_.forget_pending();
   enter(LinkState::kWaiting);
-  redial_.start_once(backoff_.next(context_.random));
+  redial_.start_once((refused_ ? backoff_ : reconnect_).next(context_.random));
 }
 
 void PeerLink::describe(PeerStatus& status) const {
@@ -199,7 +228,7 @@ void PeerLink::describe(PeerStatus& status) const {
   if (is_greeted()) {
     if (const auto sample = round_trip_.quickest()) {
       status.rtt = sample->rtt;
-      status.skew = sample->skew;
+      status.skew = sample->skew(context_.reactor.host_now(), context_.reactor.wall_now());
     }
     status.rules_equal = their_rules_ == context_.identity.rules_revision;
     status.members_equal = members_equal_;

@@ -7,6 +7,9 @@
 // does not read fast enough is cut when the output buffer passes its bound, and gets a snapshot when it is back: no
 // queue grows with a peer's absence.
 //
+// An attempt that has not led to a greeting in time is given up and a new one begun, without waiting for the kernel,
+// whose patience grows with every packet that is lost. Where the way to the peer is long, it gets more time.
+//
 // Threads: the event loop's.
 // Invariants: 1. Sequence numbers of a connection rise by one from 1 over entries and snapshot ends.
 // Limits: MeshContext::output_bytes_max waits to be sent; a snapshot is written kSnapshotOutputBytes ahead, and at most
@@ -42,6 +45,8 @@ class PeerLink {
   void tick();
   void news(const Mitigation& mitigation, bool decided_here);
   void say_goodbye();
+  /// It has just been heard: if it seemed to be away, it is dialled now.
+  void peer_is_there();
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] NodeId id() const { return id_; }
@@ -66,15 +71,21 @@ class PeerLink {
   void send_entry(const Mitigation& mitigation, bool in_snapshot);
   void send_heartbeat(HostInstant now);
   void send(const wire::Message& message);
+  void on_attempt_late();
   void on_lost(const Connection::Loss& loss);
   void give_up(const std::string& why);
+  void give_up_refused(const std::string& why);
 
   MeshContext& context_;
   std::string name_;
   NodeId id_;
   SocketAddress address_;
   Timer redial_;
-  Backoff backoff_;
+  Timer attempt_;  // runs from dialling until the peer has answered the hello
+  bool attempt_extended_ = false;
+  Backoff reconnect_;     // of a peer that is not there
+  Backoff backoff_;       // of one that refuses, or answers what it must not
+  bool refused_ = false;  // the last connection ended so
   std::shared_ptr<Connection> connection_;
 
   LinkState state_ = LinkState::kWaiting;

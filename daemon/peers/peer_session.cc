@@ -21,7 +21,7 @@ PeerSession::PeerSession(MeshContext& context, std::string remote, std::unique_p
 
 void PeerSession::tick() {
   const microseconds silent = context_.reactor.host_now() - last_heard_;
-  if (!is_admitted() && silent > context_.timings.hello_timeout) return refuse("no hello in time");
+  if (!is_admitted() && silent > kAcceptorPatience * context_.timings.hello_timeout) return refuse("no hello in time");
   if (is_admitted() && silent > context_.timings.silence_max) {
     connection_->shut();
     events_.on_closed(*this, {"nothing heard in time"});

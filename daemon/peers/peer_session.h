@@ -9,7 +9,8 @@
 // Threads: the event loop's.
 // Invariants: 1. Nothing is merged before the peer was admitted.
 //             2. An entry is merged once for each time it was sent, in the order of sending.
-// Limits: MeshTimings::hello_timeout until the hello; kResendSkipMax digests between two requests to send again.
+// Limits: kAcceptorPatience times MeshTimings::hello_timeout until the hello; kResendSkipMax digests between two
+// requests to send again.
 #pragma once
 
 #include <cstdint>
