@@ -121,11 +121,14 @@ void KeyWindows::expire(WindowIndex index, PopInstant now) {
   KeyWindow& window = windows_[index];
   const KeySlots slots = window.key_slots();
   const SlotIndex first = slots.first_touching(now);
-  // Slots ahead of the clock exist only after it stepped back; one window of them is kept until it catches up.
-  const SlotIndex last = slots.last_touching(now) + window.shape.slots + 2;
-  if (window.slots.empty() || (window.slots.front().slot >= first && window.slots.back().slot <= last)) return;
+  // Slots ahead of the clock exist only after it stepped back. What is known of them is kept, for one window, until it
+  // catches up. What is unsent there was made in the past, and sent it would count once more in the future.
+  const SlotIndex present = slots.last_touching(now);
+  const SlotIndex last = present + window.shape.slots + 2;
+  if (window.slots.empty() || (window.slots.front().slot >= first && window.slots.back().slot <= present)) return;
   for (CountedSlot& slot : window.slots) {
-    if (slot.slot < first || slot.slot > last) expire_slot(window, slot);
+    if (slot.slot < first) give_up_unsent(window, slot, LedgerColumn::kExpired, expired_hits_);
+    if (slot.slot > present) give_up_unsent(window, slot, LedgerColumn::kDropped, ahead_hits_);
   }
   std::erase_if(window.slots, [&](const CountedSlot& slot) {
     return (slot.slot < first || slot.slot > last) && slot.in_flight == 0;  // else its reply has yet to be accounted
@@ -133,10 +136,10 @@ void KeyWindows::expire(WindowIndex index, PopInstant now) {
   settle_place(index);
 }
 
-void KeyWindows::expire_slot(KeyWindow& window, CountedSlot& slot) {
+void KeyWindows::give_up_unsent(KeyWindow& window, CountedSlot& slot, LedgerColumn column, std::uint64_t& figure) {
   if (slot.unsent == 0) return;
-  expired_hits_ += slot.unsent;
-  ledger_.add(window.rule, LedgerColumn::kExpired, slot.unsent);
+  figure += slot.unsent;
+  ledger_.add(window.rule, column, slot.unsent);
   window.unsent -= slot.unsent;
   unsent_hits_ -= slot.unsent;
   slot.unsent = 0;
@@ -273,6 +276,8 @@ void KeyWindows::visit(const MetricVisitor& visitor) const {
   state("popgate_count_hits_in_flight", "hits", "Hits sent and not answered yet.", in_flight_hits_);
   count("popgate_count_keys_forgotten", "keys", "Keys that made room for others, the coldest first.", forgotten_keys_);
   count("popgate_count_hits_expired", "hits", "Hits whose slot left the window before they were sent.", expired_hits_);
+  count("popgate_count_hits_ahead_dropped", "hits", "Unsent hits stamped later than the clock: it was set back.",
+        ahead_hits_);
   count("popgate_count_hits_without_room", "hits", "Hits dropped because no key could make room: raise keys_max.",
         roomless_hits_);
 }

@@ -8,7 +8,8 @@
 //     take ──► unsent ──begin_send──► in flight ──delivered──► delivered
 //                │ ▲                     │  ├─────uncertain──► uncertain
 //                │ └──────put_back───────┘  └─────refused────► dropped
-//                └── its slot left the window ───────────────► expired      (no room for its key: dropped)
+//                ├── its slot left the window ───────────────► expired      (no room for its key: dropped)
+//                └── its slot is ahead: the clock was set back ► dropped
 //
 // Threads: one thread at a time.
 // Invariants: 1. `known` never falls: it is the largest total ever read for that slot.
@@ -35,6 +36,7 @@
 namespace popgate {
 
 class Ledger;
+enum class LedgerColumn : std::uint8_t;
 
 using WindowIndex = std::uint32_t;
 inline constexpr WindowIndex kNoWindow = UINT32_MAX;
@@ -102,7 +104,8 @@ class KeyWindows {
   [[nodiscard]] static CountedSlot* slot_of(KeyWindow& window, SlotIndex slot);
   static CountedSlot& add_slot(KeyWindow& window, SlotIndex slot);
 
-  /// Drops the slots that have left the window; what was unsent in them is expired.
+  /// Drops the slots that have left the window; what was unsent in them is expired. What is unsent in slots ahead of
+  /// the clock, which was set back, is dropped.
   void expire(WindowIndex index, PopInstant now);
   /// The same for the next `windows` places, round and round; a key that then holds nothing is forgotten.
   void sweep(std::size_t windows, PopInstant now);
@@ -140,7 +143,7 @@ class KeyWindows {
   void link_as_newest(WindowIndex index);
   void unlink(WindowIndex index);
   CountedSlot* leave_flight(WindowIndex index, SlotIndex slot, std::uint64_t hits);
-  void expire_slot(KeyWindow& window, CountedSlot& slot);
+  void give_up_unsent(KeyWindow& window, CountedSlot& slot, LedgerColumn column, std::uint64_t& figure);
 
   Limits limits_;
   ShardFunction shard_of_;
@@ -156,6 +159,7 @@ class KeyWindows {
   std::uint64_t in_flight_hits_ = 0;
   std::uint64_t forgotten_keys_ = 0;
   std::uint64_t expired_hits_ = 0;
+  std::uint64_t ahead_hits_ = 0;
   std::uint64_t roomless_hits_ = 0;
 };
 

@@ -254,7 +254,7 @@ void Shard::abandon_chains() {
 void Shard::read_answered(const ShardBatch& batch, const BatchRead& read, std::optional<std::uint64_t> value) {
   if (read.window == kNoWindow) {
     if (loss_.generation_read(value, batch.made_at, setup_.reactor->wall_now()))
-      note_loss("its generation key is gone or another");
+      note_loss("its generation key is gone or another", log_limiter_);
     return;
   }
   CountedSlot* const slot = KeyWindows::slot_of(windows_.at(read.window), read.slot);
@@ -263,7 +263,7 @@ void Shard::read_answered(const ShardBatch& batch, const BatchRead& read, std::o
 }
 
 void Shard::observe(CountedSlot& slot, std::uint64_t total, PopInstant asked_at) {
-  if (loss_.slot_read(slot, total, asked_at, setup_.reactor->wall_now())) note_loss("a total fell");
+  if (loss_.slot_read(slot, total, asked_at, setup_.reactor->wall_now())) note_loss("a total fell", log_limiter_);
 }
 
 void Shard::get_failed(std::string_view error) { not_reachable(error); }
@@ -353,12 +353,12 @@ void Shard::generation_answered(const MemcachedReply& /*reply*/) {}  // the read
 void Shard::items_evicted(std::uint64_t items) {
   figures_.evictions += items;
   loss_.note(setup_.reactor->wall_now());
-  note_loss("memcached evicted items: give it more memory");
+  note_loss("memcached evicted items: give it more memory", eviction_log_limiter_);
 }
 
-void Shard::note_loss(std::string_view sign) {
+void Shard::note_loss(std::string_view sign, LogLimiter& limiter) {
   ++figures_.losses;
-  if (!log_limiter_.allow(setup_.reactor->host_now())) return;
+  if (!limiter.allow(setup_.reactor->host_now())) return;
   spdlog::warn("count: shard {} lost counters ({}); upper bounds of its keys are unknown for a window", setup_.name,
                sign);
 }

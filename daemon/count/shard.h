@@ -106,7 +106,7 @@ class Shard : private ShardConnectionOwner {
   void wait_for_tick(const BatchIncrement& increment);
   void abandon_chains();
   void observe(CountedSlot& slot, std::uint64_t total, PopInstant asked_at);
-  void note_loss(std::string_view sign);
+  void note_loss(std::string_view sign, LogLimiter& limiter);
   void now_reachable(PopInstant now);
   void not_reachable(std::string_view reason);
   void try_again();
@@ -134,6 +134,7 @@ class Shard : private ShardConnectionOwner {
   DegradedState state_;
   ShardFigures figures_;
   LogLimiter log_limiter_;
+  LogLimiter eviction_log_limiter_;  // the counters that are missed for it must not crowd out the reason
 };
 
 }  // namespace popgate

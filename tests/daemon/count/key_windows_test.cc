@@ -119,6 +119,20 @@ TEST_F(Windows, sweeping_forgets_keys_that_hold_nothing) {
   EXPECT_EQ(windows.find(test_key(1)), kNoWindow);
 }
 
+// Held back while the clock was a quarter of a minute ahead. In its slot it would count again when that time comes.
+TEST_F(Windows, unsent_hits_of_a_slot_that_is_ahead_since_the_clock_was_set_back_are_dropped) {
+  const PopInstant ahead = kNow + seconds(15);
+  const Key key = test_key(1);
+  const SlotIndex slot = KeySlots(kMinute, key).slot_at(ahead);
+  const WindowIndex index = windows.take({key, kRule, slot, 3}, kMinute, ahead);
+  EXPECT_EQ(take(key, 4), index);
+  windows.expire(index, kNow);
+  EXPECT_EQ(column(LedgerColumn::kDropped), 3u);
+  EXPECT_EQ(windows.unsent_hits(), 4u) << "those of now stay";
+  windows.expire(index, kNow);
+  EXPECT_EQ(column(LedgerColumn::kDropped), 3u);
+}
+
 TEST_F(Windows, a_hit_stamped_ahead_of_the_clock_counts_in_the_slot_of_now_and_the_tolerance) {
   const Key key = test_key(1);
   const WindowIndex index = windows.take({key, kRule, slot_of_now(key) + 100, 4}, kMinute, kNow);
