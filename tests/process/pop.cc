@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -102,6 +103,22 @@ void add_counter_keys(const Memcached& server, std::set<std::string>& keys) {
   }
 }
 
+// Of those that exist.
+std::uint64_t sum_of(const Memcached& server, const std::vector<std::string>& keys) {
+  constexpr std::size_t kKeysInOneGet = 32;
+  TextClient client = server.client();
+  std::uint64_t sum = 0;
+  for (std::size_t begin = 0; begin < keys.size(); begin += kKeysInOneGet) {
+    std::string command = "get";
+    for (std::size_t i = begin; i < std::min(begin + kKeysInOneGet, keys.size()); ++i) command += " " + keys[i];
+    std::istringstream lines(client.ask(command + "\r\n", "END\r\n"));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.rfind("VALUE ", 0) == 0 && std::getline(lines, line)) sum += std::stoull(line);
+    }
+  }
+  return sum;
+}
+
 popgate_request get_request(const std::string& address, const std::string& path) {
   popgate_request request = POPGATE_REQUEST_INIT;
   request.method = "GET";
@@ -173,6 +190,16 @@ nlohmann::json Node::post(const std::string& target, const nlohmann::json& body)
   return nlohmann::json::parse(answer.body);
 }
 
+double Node::metric(const std::string& name) const {
+  std::istringstream lines(ask_admin(admin_socket(), "GET", "/metrics").body);
+  double sum = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_it = line.starts_with(name) && (line[name.size()] == ' ' || line[name.size()] == '{');
+    if (is_it) sum += std::stod(line.substr(line.rfind(' ')));
+  }
+  return sum;
+}
+
 bool Node::ready() const { return ask_admin(admin_socket(), "GET", "/ready").status == 200; }
 
 Pop::Pop(PopOptions options) : options_(std::move(options)) {
@@ -193,6 +220,7 @@ Pop::Pop(PopOptions options) : options_(std::move(options)) {
       nodes_.back()->surroundings().network_namespace = options_.network->network_namespace(host).descriptor();
     }
   }
+  if (options_.network != nullptr && options_.nodes > 1) make_certificates();
   configure_rules(options_.rules);
   if (options_.start) start();
 }
@@ -212,6 +240,21 @@ Memcached::Options Pop::shard_options() const {
   options.network_namespace = options_.network->network_namespace(host).descriptor();
   options.address = options_.network->address(host);
   return options;
+}
+
+// Off the loopback interface the mesh insists on TLS.
+void Pop::make_certificates() const {
+  std::vector<std::string> argv{POPGATE_MAKE_CERTS, (folder_.path() / "certificates").string(), "test"};
+  for (const auto& node : nodes_) argv.push_back(node->name());
+  ChildProcess maker(argv);
+  if (maker.wait_exit(std::chrono::seconds(60)) != 0) fail("make-certs: " + maker.output());
+}
+
+std::string Pop::tls_of(std::size_t index) const {
+  const std::string folder = (folder_.path() / "certificates").string() + "/";
+  const std::string& name = nodes_[index]->name();
+  return "  tls: {certificate: " + folder + name + ".pem, private_key: " + folder + name + ".key, ca: " + folder +
+         "ca.pem}\n";
 }
 
 std::string Pop::address_of(std::size_t host) const {
@@ -238,7 +281,9 @@ std::string Pop::config_of(std::size_t index, const std::string& rules) const {
     if (proxy_) yaml << "  proxy: 127.0.0.1:" << proxy_->port() << "\n";
   }
   if (nodes_.size() > 1) {
-    yaml << "mesh:\n  listen: " << address_of(index) << ":" << mesh_ports_[index].number() << "\n  peers:\n";
+    yaml << "mesh:\n  listen: " << address_of(index) << ":" << mesh_ports_[index].number() << "\n";
+    if (options_.network != nullptr) yaml << tls_of(index);
+    yaml << "  peers:\n";
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (i != index)
         yaml << "    - {node: node-" << i << ", address: \"" << address_of(i) << ":" << mesh_ports_[i].number()
@@ -256,15 +301,15 @@ std::uint64_t Pop::counters_sum() {
   for (const auto& shard : shards_) {
     std::set<std::string>& keys = counter_keys_[shard->port()];
     for (int dump = 0; dump < kDumps; ++dump) add_counter_keys(*shard, keys);
-    for (const std::string& key : keys) sum += shard->number(key);
+    sum += sum_of(*shard, {keys.begin(), keys.end()});
   }
   return sum;
 }
 
-Worker::Worker(const Node& node, std::uint32_t ring_slots) {
+Worker::Worker(const std::filesystem::path& socket, std::uint32_t ring_slots) {
   popgate_options options = POPGATE_OPTIONS_INIT;
   options.ring_slots = ring_slots;
-  if (popgate_open(node.worker_socket().c_str(), &options, &client_) != POPGATE_OK) fail("popgate_open failed");
+  if (popgate_open(socket.c_str(), &options, &client_) != POPGATE_OK) fail("popgate_open failed");
 }
 
 bool Worker::request(const std::string& address, const std::string& path) {

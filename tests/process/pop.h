@@ -67,6 +67,8 @@ class Node {
   [[nodiscard]] nlohmann::json post(const std::string& target, const nlohmann::json& body) const;
   /// True once the node says that counters and peers are reachable.
   [[nodiscard]] bool ready() const;
+  /// The sum of a metric over its labels.
+  [[nodiscard]] double metric(const std::string& name) const;
 
  private:
   std::string name_;
@@ -111,6 +113,8 @@ class Pop {
  private:
   [[nodiscard]] Memcached::Options shard_options() const;
   [[nodiscard]] std::string address_of(std::size_t host) const;
+  void make_certificates() const;
+  [[nodiscard]] std::string tls_of(std::size_t node) const;
   [[nodiscard]] std::string config_of(std::size_t node, const std::string& rules) const;
 
   PopOptions options_;
@@ -125,7 +129,8 @@ class Pop {
 /// A worker's handle in this process, attached to a node.
 class Worker {
  public:
-  explicit Worker(const Node& node, std::uint32_t ring_slots = 0);
+  explicit Worker(const Node& node, std::uint32_t ring_slots = 0) : Worker(node.worker_socket(), ring_slots) {}
+  explicit Worker(const std::filesystem::path& socket, std::uint32_t ring_slots = 0);
   ~Worker() { popgate_close(client_); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

@@ -23,10 +23,10 @@ namespace popgate::process {
 
 struct TrafficPlan {
   int clients = 8;
-  int lot = 16;                              // requests sent one after the other
-  std::chrono::microseconds apart{1000};     // between two lots
-  std::uint32_t ring_slots = 0;              // 0: the default
-  std::vector<std::string> must_be_blocked;  // addresses, looked at and never sent
+  int lot = 16;                                // requests sent one after the other
+  std::chrono::microseconds apart{1000};       // between two lots
+  std::uint32_t ring_slots = 0;                // 0: the default
+  std::vector<std::string> must_be_blocked{};  // addresses, looked at and never sent
 };
 
 class Traffic {
