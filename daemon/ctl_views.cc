@@ -50,6 +50,19 @@ std::string mesh_text(const Fields& status) {
          percent(mesh, "coverage") + ", listening on " + mesh.text("listen");
 }
 
+std::string certificate_text(const Fields& status, const ViewContext& context) {
+  if (!status.has("mesh")) return "";
+  const Fields mesh = status.part("mesh");
+  if (!mesh.has("certificate")) return "";
+  const Fields certificate = mesh.part("certificate");
+  const auto left = certificate.duration("left_ms");
+  const std::string end = left && left->count() < 0 ? "EXPIRED" : left ? remaining_text(*left) + " left" : "?";
+  const std::string alarm = certificate.text("alarm");
+  const std::string line = "  certificate  " + certificate.text("name") + ", valid until " +
+                           time_text(certificate, "valid_until", context) + ", " + end + "\n";
+  return alarm.empty() ? line : line + "  ! " + alarm + "\n";
+}
+
 std::string shards_table(const Fields& status) {
   CtlTable table({{"SHARD"}, {"ADDRESS"}, {"STATE"}});
   for (const Fields& shard : status.part("counters").list("shards")) {
@@ -146,6 +159,7 @@ std::string status_view(const Fields& status, const ViewContext& context) {
           "\n";
   text += "  counters     " + counters_text(status.part("counters")) + "\n";
   text += "  mesh         " + mesh_text(status) + "\n";
+  text += certificate_text(status, context);
   return text + shards_table(status) + workers_table(status);
 }
 

@@ -20,6 +20,7 @@
 #include "daemon/operator_orders.h"
 #include "daemon/operator_routes.h"
 #include "daemon/operator_views.h"
+#include "daemon/peers/tls_transport.h"
 #include "daemon/pipeline.h"
 #include "daemon/publish/rules_file.h"
 #include "daemon/rules_reload.h"
@@ -53,6 +54,7 @@ class PopDaemon final : public Daemon {
 
  private:
   [[nodiscard]] Status open_secret();
+  [[nodiscard]] Status open_tls();
   [[nodiscard]] Status open_pipeline();
   [[nodiscard]] Status open_workers();
   [[nodiscard]] Status open_admin();
@@ -70,6 +72,7 @@ class PopDaemon final : public Daemon {
   PopInstant started_at_ = PopClock::now();
   EventLoop loop_;
   SocketTransport sockets_{loop_};
+  std::unique_ptr<TlsTransport> tls_;  // null: the mesh is plain, on loopback
 
   std::unique_ptr<Pipeline> pipeline_;
   std::optional<RulesFile> rules_file_;
@@ -89,6 +92,7 @@ Status PopDaemon::open() {
     if (Status made = make_folder(folder, static_cast<mode_t>(mode)); !made) return made;
   }
   if (Status status = open_secret(); !status) return status;
+  if (Status status = open_tls(); !status) return status;
   if (Status status = open_pipeline(); !status) return status;
   if (Status status = open_workers(); !status) return status;
   if (Status status = pipeline_->start(); !status) return status;
@@ -108,9 +112,18 @@ Status PopDaemon::open_secret() {
   return {};
 }
 
+Status PopDaemon::open_tls() {
+  if (!config_.mesh || !config_.mesh->tls) return {};
+  auto transport = TlsTransport::make(loop_, loop_, config_.mesh->tls->credentials);
+  if (!transport) return Error{transport.error()};
+  tls_ = *std::move(transport);
+  return {};
+}
+
 Status PopDaemon::open_pipeline() {
+  Transport& to_peers = tls_ != nullptr ? static_cast<Transport&>(*tls_) : sockets_;
   Result<std::unique_ptr<Pipeline>> pipeline =
-      Pipeline::open(config_, {.reactor = loop_, .to_shards = sockets_, .to_peers = sockets_, .seed = random_seed()});
+      Pipeline::open(config_, {.reactor = loop_, .to_shards = sockets_, .to_peers = to_peers, .seed = random_seed()});
   if (!pipeline) return Error{pipeline.error()};
   pipeline_ = *std::move(pipeline);
   return {};
@@ -139,9 +152,10 @@ Status PopDaemon::open_admin() {
   Result<std::unique_ptr<AdminServer>> server = AdminServer::open(loop_, config_.admin_socket);
   if (!server) return Error{server.error()};
   admin_ = *std::move(server);
-  views_.emplace(Stages{config_, pipeline_->rules(), pipeline_->ledger(), *workers_, pipeline_->store(),
-                        pipeline_->mitigations(), pipeline_->mesh(), pipeline_->publisher(), pipeline_->clock_guard()},
-                 started_at_);
+  views_.emplace(
+      Stages{config_, pipeline_->rules(), pipeline_->ledger(), *workers_, pipeline_->store(), pipeline_->mitigations(),
+             pipeline_->mesh(), pipeline_->publisher(), pipeline_->clock_guard(), tls_.get()},
+      started_at_);
   reload_.emplace(
       loop_, config_,
       RulesReload::Steps{
@@ -156,6 +170,7 @@ Status PopDaemon::open_admin() {
 void PopDaemon::visit(const MetricVisitor& visitor) const {
   workers_->visit(visitor);
   pipeline_->visit(visitor);
+  if (tls_ != nullptr) tls_->visit(visitor);
   admin_->visit(visitor);
 }
 
@@ -170,8 +185,16 @@ void PopDaemon::watch_signals() {
 // The last step of a reload, and the only one that changes anything. Workers get the new rules last: by then the daemon
 // knows their numbers.
 Status PopDaemon::apply_config(const Config& wanted, const SharedRules& rules, const std::vector<std::byte>& block) {
+  const bool with_tls = tls_ != nullptr && wanted.mesh && wanted.mesh->tls;
+  if (with_tls) {
+    if (Status fits = tls_->check(wanted.mesh->tls->credentials); !fits) return fits;
+  }
   Result<RulesFile> file = RulesFile::write(rules_path(), block);
   if (!file) return Error{file.error()};
+  if (with_tls) {
+    if (Status used = tls_->use(wanted.mesh->tls->credentials); !used) return used;
+    config_.mesh->tls = wanted.mesh->tls;
+  }
   config_.trusted_proxies = wanted.trusted_proxies;
   config_.log_level = wanted.log_level;
   config_.clock_tolerance = wanted.clock_tolerance;

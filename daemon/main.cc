@@ -13,6 +13,7 @@
 #include "daemon/config_options.h"
 #include "daemon/count/nutcracker_config.h"
 #include "daemon/daemon.h"
+#include "daemon/tls_credentials.h"
 #include "popgate/popgate.h"
 
 namespace {
@@ -37,6 +38,10 @@ int check(const std::string& file) {
   if (!config) return kBadConfig;
   std::printf("%s: no faults; node %s, %zu rule%s\n", file.c_str(), config->node.c_str(), config->rules.all().size(),
               config->rules.all().size() == 1 ? "" : "s");
+  if (config->mesh && config->mesh->tls) {
+    const std::string alarm = config->mesh->tls->credentials->alarm(popgate::PopClock::now());
+    if (!alarm.empty()) std::printf("%s: warning: %s\n", file.c_str(), alarm.c_str());
+  }
   return kOk;
 }
 

@@ -12,6 +12,7 @@
 #include "daemon/clock_guard.h"
 #include "daemon/mitigate/judge_totals.h"
 #include "daemon/peers/mesh.h"
+#include "daemon/peers/tls_transport.h"
 #include "daemon/publish/publisher.h"
 #include "popgate/popgate.h"
 
@@ -50,6 +51,15 @@ json hits_of(const LedgerRow& row, const Outside& outside) {
 }
 
 json rate_of(const Rate& rate) { return {{"lo", rate.lo}, {"estimate", rate.estimate}, {"hi", or_null(rate.hi)}}; }
+
+json certificate_of(const TlsTransport* tls) {
+  if (tls == nullptr) return nullptr;
+  const CertificateStatus certificate = tls->status();
+  return {{"name", certificate.name},
+          {"valid_until", time_text(certificate.valid_until)},
+          {"left_ms", whole_ms(certificate.left)},
+          {"alarm", certificate.alarm}};
+}
 
 std::string_view kind_text(EntryKind kind) {
   switch (kind) {
@@ -193,7 +203,11 @@ json OperatorViews::mesh_summary() const {
   if (stages_.mesh == nullptr) return nullptr;
   const MeshStatus mesh = stages_.mesh->status();
   const auto connected = std::ranges::count_if(mesh.peers, [](const PeerStatus& peer) { return peer.up_to_date; });
-  return {{"listen", mesh.listen}, {"peers", mesh.peers.size()}, {"connected", connected}, {"coverage", mesh.coverage}};
+  return {{"listen", mesh.listen},
+          {"peers", mesh.peers.size()},
+          {"connected", connected},
+          {"coverage", mesh.coverage},
+          {"certificate", certificate_of(stages_.tls)}};
 }
 
 json OperatorViews::peers() const {

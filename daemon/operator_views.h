@@ -24,6 +24,7 @@ namespace popgate {
 class ClockGuard;
 class Mesh;
 class Publisher;
+class TlsTransport;
 
 /// The stages that are looked at. All outlive the views.
 struct Stages {
@@ -36,6 +37,7 @@ struct Stages {
   const Mesh* mesh;  // null: a PoP of one node
   const Publisher& publisher;
   const ClockGuard& clock;
+  const TlsTransport* tls;  // null: the mesh is plain
 };
 
 /// A key that an operator named, and the rule if that is known.

@@ -8,7 +8,7 @@ namespace {
 
 bool same(const std::optional<MeshConfig>& a, const std::optional<MeshConfig>& b) {
   if (!a || !b) return a.has_value() == b.has_value();
-  return a->listen == b->listen &&
+  return a->listen == b->listen && a->tls.has_value() == b->tls.has_value() &&
          std::ranges::equal(a->peers, b->peers, [](const MemberConfig& x, const MemberConfig& y) {
            return x.node == y.node && x.address == y.address;
          });

@@ -2,8 +2,9 @@
 //
 // What of a newly read configuration a running daemon can take over, and what has to wait for a restart.
 //
-// Rules, trusted proxies, the clock tolerance and the log level change at once. Everything that shapes memory or
-// connections does not: an operator is told the names of such options instead of finding out.
+// Rules, trusted proxies, the clock tolerance, the log level and the certificates of mesh.tls change at once.
+// Everything that shapes memory or connections does not: an operator is told the names of such options instead of
+// finding out.
 //
 // Threads: pure functions.
 #pragma once

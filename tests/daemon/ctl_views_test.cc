@@ -211,7 +211,16 @@ TEST_F(CtlViewsTest, status_shows_what_is_not_ready_first) {
                       {"shards",
                        {{{"name", "cache-1"}, {"address", "127.0.0.1:1"}, {"reachable", true}},
                         {{"name", "cache-2"}, {"address", "127.0.0.1:2"}, {"reachable", false}}}}}},
-                    {"mesh", {{"listen", "127.0.0.1:7"}, {"peers", 2}, {"connected", 2}, {"coverage", 0.9999}}}};
+                    {"mesh",
+                     {{"listen", "127.0.0.1:7"},
+                      {"peers", 2},
+                      {"connected", 2},
+                      {"coverage", 0.9999},
+                      {"certificate",
+                       {{"name", "popgate://fra/fra-1"},
+                        {"valid_until", "2001-09-09T03:46:40.000Z"},
+                        {"left_ms", 7200000},
+                        {"alarm", "it ends"}}}}}};
   EXPECT_EQ(status_view(Fields(status), context_),
             "popgated 0.1.0, node fra-1 of PoP fra: NOT READY\n"
             "  ! shard cache-2 is not connected\n"
@@ -220,6 +229,8 @@ TEST_F(CtlViewsTest, status_shows_what_is_not_ready_first) {
             "  mitigations  12 enforced, room for 262144\n"
             "  counters     memcached, 1 of 2 shards reachable\n"
             "  mesh         2 of 2 peers connected, coverage 99.9 %, listening on 127.0.0.1:7\n"
+            "  certificate  popgate://fra/fra-1, valid until 04:46:40 CET, 2h left\n"
+            "  ! it ends\n"
             "\n"
             "SHARD    ADDRESS      STATE\n"
             "cache-1  127.0.0.1:1  reachable\n"
