@@ -220,7 +220,7 @@ Pop::Pop(PopOptions options) : options_(std::move(options)) {
       nodes_.back()->surroundings().network_namespace = options_.network->network_namespace(host).descriptor();
     }
   }
-  if (options_.network != nullptr && options_.nodes > 1) make_certificates();
+  if (has_tls()) make_certificates();
   configure_rules(options_.rules);
   if (options_.start) start();
 }
@@ -244,14 +244,14 @@ Memcached::Options Pop::shard_options() const {
 
 // Off the loopback interface the mesh insists on TLS.
 void Pop::make_certificates() const {
-  std::vector<std::string> argv{POPGATE_MAKE_CERTS, (folder_.path() / "certificates").string(), "test"};
+  std::vector<std::string> argv{POPGATE_MAKE_CERTS, certificates().string(), "test"};
   for (const auto& node : nodes_) argv.push_back(node->name());
   ChildProcess maker(argv);
   if (maker.wait_exit(std::chrono::seconds(60)) != 0) fail("make-certs: " + maker.output());
 }
 
 std::string Pop::tls_of(std::size_t index) const {
-  const std::string folder = (folder_.path() / "certificates").string() + "/";
+  const std::string folder = certificates().string() + "/";
   const std::string& name = nodes_[index]->name();
   return "  tls: {certificate: " + folder + name + ".pem, private_key: " + folder + name + ".key, ca: " + folder +
          "ca.pem}\n";
@@ -282,7 +282,7 @@ std::string Pop::config_of(std::size_t index, const std::string& rules) const {
   }
   if (nodes_.size() > 1) {
     yaml << "mesh:\n  listen: " << address_of(index) << ":" << mesh_ports_[index].number() << "\n";
-    if (options_.network != nullptr) yaml << tls_of(index);
+    if (has_tls()) yaml << tls_of(index);
     yaml << "  peers:\n";
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (i != index)

@@ -89,6 +89,7 @@ struct PopOptions {
   std::vector<std::string> shard_arguments{};
   /// Node i on its host i, and all shards on the host after the last node's; null: everything on loopback.
   Network* network = nullptr;
+  bool tls = false;   // also on loopback; on a network it always is
   bool start = true;  // false: the test changes something first, and then calls start()
 };
 
@@ -105,6 +106,9 @@ class Pop {
   [[nodiscard]] Nutcracker& proxy() { return *proxy_; }
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
 
+  /// New certificates of the same CA in the place of the old ones; daemons read them when told to.
+  void make_certificates() const;
+  [[nodiscard]] std::filesystem::path certificates() const { return folder_.path() / "certificates"; }
   /// Every node's configuration with another `rules:` part; daemons read it when told to.
   void configure_rules(const std::string& rules);
   /// The sum of every counter of every shard that belongs to Popgate (all slots of all keys).
@@ -113,7 +117,7 @@ class Pop {
  private:
   [[nodiscard]] Memcached::Options shard_options() const;
   [[nodiscard]] std::string address_of(std::size_t host) const;
-  void make_certificates() const;
+  [[nodiscard]] bool has_tls() const { return options_.nodes > 1 && (options_.tls || options_.network != nullptr); }
   [[nodiscard]] std::string tls_of(std::size_t node) const;
   [[nodiscard]] std::string config_of(std::size_t node, const std::string& rules) const;
 
