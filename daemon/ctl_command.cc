@@ -52,6 +52,8 @@ struct Parsed {
   std::string by;
   std::string kind;
   std::optional<std::uint64_t> limit;
+  std::string state;  // of enforce: "on", "off", or empty to look
+  bool pop = false;
 };
 
 void add_duration(CLI::App& app, const std::string& name, const std::string& meaning, std::chrono::milliseconds& out,
@@ -101,6 +103,22 @@ void add_looking(CLI::App& app, CtlCommand& command, Parsed& parsed) {
   app.add_subcommand("metrics", "Every figure of every stage, in the Prometheus text format");
 }
 
+void add_enforce(CLI::App& app, Parsed& parsed) {
+  CLI::App* enforce = app.add_subcommand(
+      "enforce", "Stop blocking (off) or go on (on), at once, while counting goes on; alone: what is off");
+  enforce->add_option("STATE", parsed.state, "on or off")->check(CLI::IsMember({"on", "off"}))->type_name("");
+  enforce->add_option("RULE", parsed.rule, "Only what this rule decided; without it everything, operators' blocks too")
+      ->type_name("");
+  enforce->add_flag("--pop", parsed.pop, "On every node of the PoP; without it on this node");
+  enforce->add_option("--reason", parsed.reason, "For whoever asks later; at most 256 bytes");
+}
+
+void check_enforce(const std::string& name, const Parsed& parsed) {
+  const bool says_more = parsed.pop || !parsed.reason.empty();
+  if (name != "enforce" || !parsed.state.empty() || !says_more) return;
+  throw CLI::ValidationError("STATE", "--pop and --reason need on or off");
+}
+
 void add_acting(CLI::App& app, Parsed& parsed) {
   CLI::App* block = app.add_subcommand("block", "Block a client on every node");
   add_target(*block, parsed.target);
@@ -135,12 +153,20 @@ std::string order_body(const std::string& name, const Parsed& parsed) {
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+std::string enforce_body(const Parsed& parsed) {
+  nlohmann::json body = {{"state", parsed.state}, {"pop", parsed.pop}};
+  if (!parsed.rule.empty()) body["rule"] = parsed.rule;
+  if (!parsed.reason.empty()) body["reason"] = parsed.reason;
+  return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 CtlRequest request_of(const CtlCommand& command, const Parsed& parsed) {
   const std::string& name = command.name;
   const std::string path = "/" + name;
   if (name == "mitigations" || name == "rules") return {"GET", path + looking_query(parsed, command.offset), ""};
   if (name == "explain") return {"GET", path + "?" + parsed.target.query(), ""};
   if (name == "block" || name == "lift") return {"POST", path, order_body(name, parsed)};
+  if (name == "enforce" && !parsed.state.empty()) return {"POST", path, enforce_body(parsed)};
   if (name == "reload" || name == "ring-check") return {"POST", path, ""};
   return {"GET", path, ""};
 }
@@ -162,9 +188,11 @@ std::optional<CtlCommand> read_ctl_command(int argc, char** argv, int& exit_stat
   add_duration(app, "--timeout", "How long the daemon may take to answer (30s)", command.timeout);
   add_looking(app, command, parsed);
   add_acting(app, parsed);
+  add_enforce(app, parsed);
   try {
     app.parse(argc, argv);
     if (!parsed.target.words.empty()) check_target(parsed.target);
+    check_enforce(app.get_subcommands().front()->get_name(), parsed);
   } catch (const CLI::ParseError& error) {
     exit_status = app.exit(error) == 0 ? kCtlDone : kCtlUsage;
     return std::nullopt;

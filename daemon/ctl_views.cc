@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/ctl_views.h"
 
+#include "daemon/ctl_enforce.h"
 #include "daemon/ctl_fields.h"
 #include "daemon/ctl_table.h"
 #include "daemon/ctl_text.h"
@@ -147,6 +148,8 @@ std::string status_view(const Fields& status, const ViewContext& context) {
   std::string text = "popgated " + status.text("version") + ", node " + status.text("node") + " of PoP " +
                      status.text("pop") + ": " + (ready ? "ready" : "NOT READY") + "\n";
   for (const std::string& reason : status.texts("not_ready")) text += "  ! " + reason + "\n";
+  const std::string off = enforcement_text(status.part("enforcement"));
+  if (!off.empty()) text += "  ! " + off + "\n";
   std::string age;
   if (const auto started = status.time("started_at")) {
     age = ", " + remaining_text(std::chrono::floor<milliseconds>(context.now - *started)) + " ago";
@@ -177,6 +180,8 @@ std::string peers_view(const Fields& peers, const ViewContext& /*context*/) {
                   {"ENTRIES"},
                   {"RULES"},
                   {"MEMBERS"},
+                  {"BRAKES"},
+                  {"NO ROOM", true},
                   {"ENFORCED p50/p99/max"},
                   {"FRAMES", true},
                   {"BYTES", true},
@@ -189,7 +194,9 @@ std::string peers_view(const Fields& peers, const ViewContext& /*context*/) {
                since ? remaining_text(*since) : "-", yes_or(peer, "heard", "yes", "NO"), peer.digits("unacknowledged"),
                with_unit("skew_ms"), with_unit("round_trip_ms"), yes_or(peer, "digest_equal", "equal", "DIFFER"),
                yes_or(peer, "rules_equal", "equal", "DIFFER"), yes_or(peer, "members_equal", "equal", "DIFFER"),
-               enforced_text(peer), peer.digits("frames_sent"), peer.digits("bytes_sent"), peer.text("last_error")});
+               yes_or(peer, "brakes_equal", "equal", "DIFFER"),
+               peer.has("not_enforced") ? peer.digits("not_enforced") : "-", enforced_text(peer),
+               peer.digits("frames_sent"), peer.digits("bytes_sent"), peer.text("last_error")});
   }
   return percent(peers, "coverage") + " of the peers have acknowledged everything.\n\n" + table.text();
 }
@@ -233,12 +240,14 @@ std::string mitigations_view(const Fields& mitigations, const ViewContext& conte
     const auto until = entry.time("until");
     table.add({entry.text("key"), entry.text("rule"), entry.text("kind"), remaining ? remaining_text(*remaining) : "-",
                until ? local_time(*until, context.now) : "-", entry.text("decided_by"), evidence_text(entry),
-               yes_or(entry, "enforced", "enforced", "no"), entry.text("reason")});
+               entry.flag("off").value_or(false) ? "OFF" : yes_or(entry, "enforced", "enforced", "no"),
+               entry.text("reason")});
   }
   const std::uint64_t next = context.offset + entries.size();
   const double total = mitigations.number("total").value_or(static_cast<double>(next));
   if (table.empty()) return total > 0 ? "None from here on, of " + number_digits(total) + ".\n" : "None.\n";
-  std::string text = table.text();
+  const std::string off = enforcement_text(mitigations.part("enforcement"));
+  std::string text = (off.empty() ? "" : off + "\n\n") + table.text();
   if (total > static_cast<double>(next)) {
     text += "\n" + std::to_string(entries.size()) + " of " + number_digits(total) + " shown; --offset " +
             std::to_string(next) + " shows the next ones.\n";

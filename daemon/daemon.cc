@@ -17,6 +17,7 @@
 #include "daemon/collect/workers.h"
 #include "daemon/event_loop.h"
 #include "daemon/hash_secret.h"
+#include "daemon/operator_brakes.h"
 #include "daemon/operator_orders.h"
 #include "daemon/operator_routes.h"
 #include "daemon/operator_views.h"
@@ -80,6 +81,7 @@ class PopDaemon final : public Daemon {
   std::optional<RulesReload> reload_;
   std::optional<OperatorViews> views_;
   std::optional<OperatorOrders> orders_;
+  std::optional<OperatorBrakes> operator_brakes_;
   std::unique_ptr<AdminServer> admin_;
 
   std::optional<Timer> stop_timer_;
@@ -122,8 +124,12 @@ Status PopDaemon::open_tls() {
 
 Status PopDaemon::open_pipeline() {
   Transport& to_peers = tls_ != nullptr ? static_cast<Transport&>(*tls_) : sockets_;
-  Result<std::unique_ptr<Pipeline>> pipeline =
-      Pipeline::open(config_, {.reactor = loop_, .to_shards = sockets_, .to_peers = to_peers, .seed = random_seed()});
+  Result<std::unique_ptr<Pipeline>> pipeline = Pipeline::open(config_, {.reactor = loop_,
+                                                                        .to_shards = sockets_,
+                                                                        .to_peers = to_peers,
+                                                                        .seed = random_seed(),
+                                                                        .on_judged = nullptr,
+                                                                        .loop = &loop_});
   if (!pipeline) return Error{pipeline.error()};
   pipeline_ = *std::move(pipeline);
   return {};
@@ -152,10 +158,10 @@ Status PopDaemon::open_admin() {
   Result<std::unique_ptr<AdminServer>> server = AdminServer::open(loop_, config_.admin_socket);
   if (!server) return Error{server.error()};
   admin_ = *std::move(server);
-  views_.emplace(
-      Stages{config_, pipeline_->rules(), pipeline_->ledger(), *workers_, pipeline_->store(), pipeline_->mitigations(),
-             pipeline_->mesh(), pipeline_->publisher(), pipeline_->clock_guard(), tls_.get()},
-      started_at_);
+  views_.emplace(Stages{config_, pipeline_->rules(), pipeline_->ledger(), *workers_, pipeline_->store(),
+                        pipeline_->mitigations(), pipeline_->mesh(), pipeline_->publisher(), pipeline_->clock_guard(),
+                        tls_.get(), pipeline_->brakes().brakes()},
+                 started_at_);
   reload_.emplace(
       loop_, config_,
       RulesReload::Steps{
@@ -163,7 +169,9 @@ Status PopDaemon::open_admin() {
           .apply = [this](const Config& wanted, const SharedRules& rules,
                           const std::vector<std::byte>& block) { return apply_config(wanted, rules, block); }});
   orders_.emplace(OperatorOrders::Setup{*views_, pipeline_->mitigations(), pipeline_->memcached(), *reload_});
-  add_operator_routes(*admin_, *views_, *orders_, [this](const MetricVisitor& visitor) { visit(visitor); });
+  operator_brakes_.emplace(pipeline_->brakes(), pipeline_->rules(), pipeline_->publisher(), pipeline_->mesh());
+  add_operator_routes(*admin_, *views_, *orders_, *operator_brakes_,
+                      [this](const MetricVisitor& visitor) { visit(visitor); });
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/admin_server.h"
+#include "daemon/operator_brakes.h"
 #include "daemon/operator_orders.h"
 #include "daemon/operator_views.h"
 #include "daemon/prometheus.h"
@@ -97,6 +98,13 @@ OperatorOrders::AnswerFunction replier(AdminReply reply) {
   };
 }
 
+void order_brake(OperatorBrakes& brakes, const AdminRequest& request, AdminReply& reply) {
+  const json body = json::parse(request.body, nullptr, false);
+  if (body.is_discarded()) return refuse(reply, kBadRequest, "body: found no JSON, allowed: a JSON object");
+  if (const Status ordered = brakes.order(body); !ordered) return refuse(reply, kBadRequest, ordered.error());
+  answer(reply, brakes.show());
+}
+
 using BodyOrder = void (OperatorOrders::*)(const json&, const OperatorOrders::AnswerFunction&);
 
 AdminHandler with_body(OperatorOrders& orders, BodyOrder order) {
@@ -110,7 +118,10 @@ AdminHandler with_body(OperatorOrders& orders, BodyOrder order) {
 }  // namespace
 
 void add_operator_routes(AdminServer& server, const OperatorViews& views, OperatorOrders& orders,
-                         std::function<void(const MetricVisitor&)> visit) {
+                         OperatorBrakes& brakes, std::function<void(const MetricVisitor&)> visit) {
+  server.route("GET", "/enforce", [&](const AdminRequest&, AdminReply reply) { answer(reply, brakes.show()); });
+  server.route("POST", "/enforce",
+               [&](const AdminRequest& request, AdminReply reply) { order_brake(brakes, request, reply); });
   server.route("GET", "/status", [&](const AdminRequest&, AdminReply reply) { answer(reply, views.status()); });
   server.route("GET", "/ready", [&](const AdminRequest&, AdminReply reply) { show_readiness(views, reply); });
   server.route("GET", "/peers", [&](const AdminRequest&, AdminReply reply) { answer(reply, views.peers()); });

@@ -12,11 +12,12 @@
 namespace popgate {
 
 class AdminServer;
+class OperatorBrakes;
 class OperatorOrders;
 class OperatorViews;
 
-/// Views and orders outlive the server. `visit` walks every metric of the daemon.
+/// All of them outlive the server. `visit` walks every metric of the daemon.
 void add_operator_routes(AdminServer& server, const OperatorViews& views, OperatorOrders& orders,
-                         std::function<void(const MetricVisitor&)> visit);
+                         OperatorBrakes& brakes, std::function<void(const MetricVisitor&)> visit);
 
 }  // namespace popgate

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "daemon/clock_guard.h"
+#include "daemon/mitigate/brakes.h"
 #include "daemon/mitigate/judge_totals.h"
 #include "daemon/peers/mesh.h"
 #include "daemon/peers/tls_transport.h"
@@ -61,6 +63,11 @@ json certificate_of(const TlsTransport* tls) {
           {"alarm", certificate.alarm}};
 }
 
+RuleId decided_by_rule(const KeyEntries& entries, const Enforcement& enforcement) {
+  const Mitigation* decisive = enforcement.by_operator ? entries.by_operator : entries.automatic;
+  return decisive == nullptr ? kEveryRule : decisive->rule;
+}
+
 std::string_view kind_text(EntryKind kind) {
   switch (kind) {
     case EntryKind::kAutomatic:
@@ -109,8 +116,11 @@ json OperatorViews::rule_name(RuleId id) const {
 json OperatorViews::entry(const Mitigation& mitigation, HostInstant now) const {
   const EntryKind kind = kind_of(mitigation);
   const auto enforcement = stages_.mitigations.enforcement(mitigation.key, now);
-  const bool enforced = kind != EntryKind::kLift && enforcement && mitigation.until > now &&
-                        enforcement->by_operator == (kind == EntryKind::kOperator);
+  const bool by_operator = kind == EntryKind::kOperator;
+  const bool wanted =
+      kind != EntryKind::kLift && enforcement && mitigation.until > now && enforcement->by_operator == by_operator;
+  const bool off = wanted && stages_.brakes.is_off(mitigation.rule, by_operator);
+  const bool enforced = wanted && !off && stages_.publisher.holds(mitigation.key);
   const Version& version = mitigation.version;
   const Evidence& evidence = mitigation.evidence;
   return {{"key", key_text(mitigation.key)},
@@ -122,6 +132,7 @@ json OperatorViews::entry(const Mitigation& mitigation, HostInstant now) const {
           {"decided_at", time_text(mitigation.decided_at)},
           {"reason", mitigation.reason},
           {"enforced", enforced},
+          {"off", off},
           {"evidence",
            {{"lo", evidence.lo},
             {"estimate", evidence.estimate},
@@ -194,9 +205,24 @@ json OperatorViews::status() const {
           {"not_ready", missing},
           {"rules", {{"count", stages_.rules->all().size()}, {"revision", hash_text(stages_.rules->revision())}}},
           {"workers", workers},
-          {"mitigations", {{"enforced", stages_.publisher.live_entries()}, {"capacity", stages_.publisher.capacity()}}},
+          {"mitigations",
+           {{"enforced", stages_.publisher.live_entries()},
+            {"capacity", stages_.publisher.capacity()},
+            {"no_room", stages_.publisher.not_enforced()}}},
           {"counters", counters},
-          {"mesh", mesh_summary()}};
+          {"mesh", mesh_summary()},
+          {"enforcement", enforcement_summary()}};
+}
+
+json OperatorViews::enforcement_summary() const {
+  const Brakes& brakes = stages_.brakes;
+  std::set<RuleId> rules;
+  for (const BrakeSide side : {BrakeSide::kNode, BrakeSide::kPop}) {
+    for (const auto& [rule, brake] : brakes.registers(side)) {
+      if (brake.off && rule != kEveryRule) rules.insert(rule);
+    }
+  }
+  return {{"blocking", !brakes.is_off(kEveryRule, true)}, {"any_off", brakes.any_off()}, {"rules_off", rules.size()}};
 }
 
 json OperatorViews::mesh_summary() const {
@@ -232,6 +258,8 @@ json OperatorViews::peers() const {
                       {"digest_equal", bool_or_null(peer.digest_equal)},
                       {"rules_equal", bool_or_null(peer.rules_equal)},
                       {"members_equal", bool_or_null(peer.members_equal)},
+                      {"brakes_equal", bool_or_null(peer.brakes_equal)},
+                      {"not_enforced", peer.figures ? json(peer.figures->not_enforced) : json(nullptr)},
                       {"said_goodbye", peer.said_goodbye},
                       {"last_error", peer.last_error},
                       {"enforced_ms", enforced},
@@ -310,7 +338,7 @@ Result<json> OperatorViews::mitigations(const MitigationsQuery& query) const {
     const std::size_t place = total++;
     if (place >= query.offset && shown.size() < query.limit) shown.push_back(entry(mitigation, now));
   });
-  return json{{"total", total}, {"mitigations", shown}};
+  return json{{"total", total}, {"enforcement", enforcement_summary()}, {"mitigations", shown}};
 }
 
 Result<NamedKey> OperatorViews::named_key(const KeyName& name) const {
@@ -381,14 +409,17 @@ Result<json> OperatorViews::explain(const KeyName& name) const {
                  {"limit", nullptr},
                  {"policy", nullptr},
                  {"window_ms", nullptr}};
+  const KeyEntries entries = stages_.mitigations.find(named->key);
   if (const auto enforcement = stages_.mitigations.enforcement(named->key, now)) {
     const microseconds remaining = enforcement->until - now;
-    answer["enforced"] = {{"until", time_text(PopClock::now() + remaining)},
-                          {"remaining_ms", whole_ms(remaining)},
-                          {"log_only", enforcement->log_only},
-                          {"by_operator", enforcement->by_operator}};
+    answer["enforced"] = {
+        {"until", time_text(PopClock::now() + remaining)},
+        {"remaining_ms", whole_ms(remaining)},
+        {"log_only", enforcement->log_only},
+        {"off", stages_.brakes.is_off(decided_by_rule(entries, *enforcement), enforcement->by_operator)},
+        {"no_room", !stages_.publisher.holds(named->key)},
+        {"by_operator", enforcement->by_operator}};
   }
-  const KeyEntries entries = stages_.mitigations.find(named->key);
   for (const Mitigation* held : {entries.automatic, entries.by_operator, entries.lift}) {
     if (held != nullptr) answer["entries"].push_back(entry(*held, now));
   }

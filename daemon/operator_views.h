@@ -21,6 +21,7 @@
 
 namespace popgate {
 
+class Brakes;
 class ClockGuard;
 class Mesh;
 class Publisher;
@@ -38,6 +39,7 @@ struct Stages {
   const Publisher& publisher;
   const ClockGuard& clock;
   const TlsTransport* tls;  // null: the mesh is plain
+  const Brakes& brakes;
 };
 
 /// A key that an operator named, and the rule if that is known.
@@ -92,6 +94,7 @@ class OperatorViews {
  private:
   [[nodiscard]] nlohmann::json entry(const Mitigation& mitigation, HostInstant now) const;
   [[nodiscard]] nlohmann::json mesh_summary() const;
+  [[nodiscard]] nlohmann::json enforcement_summary() const;
   [[nodiscard]] nlohmann::json rule_name(RuleId id) const;
   [[nodiscard]] nlohmann::json slots_and_rate(const NamedKey& named) const;
 

@@ -93,7 +93,8 @@ Status Pipeline::open_publish() {
                                                                   .state_dir = config_.state_dir,
                                                                   .table_entries = config_.table_entries,
                                                                   .incarnation = incarnation_,
-                                                                  .node = config_.node},
+                                                                  .node = config_.node,
+                                                                  .loop = setup_.loop},
                                                                  notes);
   for (const std::string& note : notes) spdlog::warn("{}", note);
   if (!publisher) return Error{publisher.error()};
@@ -107,6 +108,9 @@ void Pipeline::take_over() {
   const HostInstant now = setup_.reactor.host_now();
   const Restored restored = publisher_->restore([&](Mitigation entry) { mitigations_->restore(std::move(entry), now); },
                                                 now, setup_.reactor.wall_now());
+  brakes_ = std::make_unique<BrakeControl>(
+      BrakeControl::Setup{config_.node, setup_.reactor, rules_, *ledger_, *mitigations_, *publisher_});
+  brakes_->restore();
   publisher_->reconcile([&](const Key& key) { return mitigations_->enforcement(key, now); }, now);
   if (restored.found || !config_.mesh) {
     mitigations_->allow_originating(restored.counter);
@@ -135,11 +139,21 @@ Status Pipeline::join_mesh() {
                    .peers = config_.mesh->peers,
                    .seed = seeds_(),
                    .timings = {},
+                   .brakes = &brakes_->brakes(),
+                   .figures = [this] { return figures(); },
                    .on_snapshot = [this](const std::string&) { mitigations_->allow_originating(0); }},
                   *mitigations_);
   if (!mesh) return Error{mesh.error()};
   mesh_ = *std::move(mesh);
+  brakes_->use_mesh(mesh_.get());
   return {};
+}
+
+wire::NodeFigures Pipeline::figures() const {
+  return {.brakes_digest = brakes_->brakes().digest(),
+          .not_enforced = publisher_->not_enforced(),
+          .requests = 0,
+          .rules = {}};
 }
 
 void Pipeline::say_goodbye() {
@@ -150,6 +164,7 @@ void Pipeline::visit(const MetricVisitor& visitor) const {
   collector_->visit(visitor);
   store_->visit(visitor);
   mitigations_->visit(visitor);
+  brakes_->visit(visitor);
   if (mesh_) mesh_->visit(visitor);
   publisher_->visit(visitor);
   visitor({.name = "popgate_clock_off",
@@ -230,6 +245,7 @@ void Pipeline::beat() {
   closed_keys_->renew(*rules_, {now, setup_.reactor.wall_now()});
   mitigations_->expire(now);
   publisher_->sweep(now);
+  brakes_->tick();
 }
 
 // A node whose clock is off must not count into the shared slots.
@@ -255,6 +271,7 @@ void Pipeline::use_rules(SharedRules rules) {
   rules_ = std::move(rules);
   collector_->use_rules(rules_);
   store_->use_rules(rules_);
+  brakes_->use_rules();
   mitigations_->use_rules(rules_, setup_.reactor.host_now());  // judges what is blocked again, and so publishes
   if (mesh_) mesh_->use_rules_revision(rules_->revision());
 }

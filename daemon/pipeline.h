@@ -21,6 +21,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "daemon/brake_control.h"
 #include "daemon/clock_guard.h"
 #include "daemon/collect/collector.h"
 #include "daemon/collect/ledger.h"
@@ -47,6 +48,7 @@ class Pipeline {
     std::uint64_t seed = 0;
     /// Told of every judgement, after what it decided was published; null: nobody looks.
     std::function<void(const SlotTotals&, const JudgedTotals&, PopInstant now)> on_judged = nullptr;
+    const EventLoop* loop = nullptr;  // for what waits for the disk on a thread; null in a simulation
   };
 
   /// Opens ledger, record file and table, and puts in force what the last daemon recorded. All that is passed by
@@ -76,6 +78,7 @@ class Pipeline {
   [[nodiscard]] CounterStore& store() { return *store_; }
   [[nodiscard]] MemcachedStore* memcached() { return memcached_; }  // null: counters live in this process
   [[nodiscard]] Mitigations& mitigations() { return *mitigations_; }
+  [[nodiscard]] BrakeControl& brakes() { return *brakes_; }
   [[nodiscard]] Mesh* mesh() { return mesh_.get(); }  // null: a PoP of one node
   [[nodiscard]] Publisher& publisher() { return *publisher_; }
   [[nodiscard]] const ClockGuard& clock_guard() const { return clock_guard_; }
@@ -92,6 +95,7 @@ class Pipeline {
   void start_timers();
 
   [[nodiscard]] std::unordered_set<RuleId> mitigated_rules() const;
+  [[nodiscard]] wire::NodeFigures figures() const;
   void beat();
   void look_at_clocks();
   void judge(const SlotTotals& totals, PopInstant now);
@@ -112,6 +116,7 @@ class Pipeline {
   MemcachedStore* memcached_ = nullptr;  // store_, when it is one
   std::optional<Mitigations> mitigations_;
   std::optional<ClosedKeys> closed_keys_;
+  std::unique_ptr<BrakeControl> brakes_;
   std::unique_ptr<Mesh> mesh_;
 
   ClockGuard clock_guard_;

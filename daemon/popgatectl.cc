@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/ctl_command.h"
+#include "daemon/ctl_enforce.h"
 #include "daemon/ctl_explain.h"
 #include "daemon/ctl_fields.h"
 #include "daemon/ctl_views.h"
@@ -19,9 +20,16 @@ constexpr std::chrono::milliseconds kReadyAskedEvery{100};
 
 using View = std::string (*)(const Fields&, const ViewContext&);
 constexpr std::pair<std::string_view, View> kViews[] = {
-    {"status", status_view},         {"peers", peers_view}, {"rules", rules_view}, {"mitigations", mitigations_view},
-    {"explain", explain_view},       {"block", block_view}, {"lift", lift_view},   {"reload", reload_view},
+    {"status", status_view},
+    {"peers", peers_view},
+    {"rules", rules_view},
+    {"mitigations", mitigations_view},
+    {"explain", explain_view},
+    {"block", block_view},
+    {"lift", lift_view},
+    {"reload", reload_view},
     {"ring-check", ring_check_view},
+    {"enforce", enforce_view},
 };
 
 void print(const std::string& text) {

@@ -10,8 +10,8 @@ bool in_force(const TableAnswer& answer, std::uint8_t chance) noexcept { return 
 
 // Table and rules change at different moments of a reload: a rule blocks only when both say so.
 bool stops(const TableAnswer& answer, const RuleFacts& facts) noexcept {
-  if ((answer.flags & kTableFlagOperator) != 0) return true;
-  return facts.blocks && (answer.flags & kTableFlagLogOnly) == 0;
+  if ((answer.flags & kTableFlagLogOnly) != 0) return false;
+  return facts.blocks || (answer.flags & kTableFlagOperator) != 0;
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 //
 // A rule that only logs is judged as one that blocks: its live mitigation keeps its own hits from being counted, so
 // that what it would have done can be read from what it did. It just does not stop the request. An operator's block
-// stops it under any rule.
+// stops it under any rule. While an operator or a fuse has turned blocking off, everything that is turned off is judged
+// as under a rule that only logs.
 //
 // Threads: pure, apart from the table that another process changes.
 // Limits: kMatchesMax matches.

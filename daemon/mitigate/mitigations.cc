@@ -143,6 +143,19 @@ void Mitigations::use_rules(SharedRules rules, HostInstant now) {
   });
 }
 
+void Mitigations::use_turned_off(std::unordered_set<RuleId> rules, HostInstant now) {
+  const std::unordered_set<RuleId> before = std::exchange(turned_off_, std::move(rules));
+  if (before == turned_off_) return;
+  table_.for_each([&](const Entry& entry) {
+    const Mitigation& m = entry.mitigation;
+    if (entry.ended || m.until <= now || kind_of(m) != EntryKind::kOperator) return;
+    const Entry* automatic = table_.find({m.key, EntryKind::kAutomatic});
+    if (automatic == nullptr) return;
+    const RuleId rule = automatic->mitigation.rule;
+    if (before.contains(rule) != turned_off_.contains(rule)) on_change_(m, Origin{Origin::Kind::kRules});
+  });
+}
+
 std::optional<Enforcement> Mitigations::automatic_enforcement(const Key& key, HostInstant now) const {
   const Entry* automatic = table_.find({key, EntryKind::kAutomatic});
   if (automatic == nullptr) return std::nullopt;
@@ -158,10 +171,16 @@ std::optional<Enforcement> Mitigations::enforcement(const Key& key, HostInstant 
     const Mitigation& m = by_operator->mitigation;
     const Rule* rule = rules_ == nullptr ? nullptr : rules_->by_id(m.rule);
     // Neither shortens the other: what blocks longer is what a client is told.
-    const HostInstant until = automatic && !automatic->log_only ? std::max(m.until, automatic->until) : m.until;
+    const bool both_block = automatic && !automatic->log_only && !is_turned_off(key);
+    const HostInstant until = both_block ? std::max(m.until, automatic->until) : m.until;
     return Enforcement{key, rule == nullptr ? RuleNumber{0} : rule->number, until, false, true};
   }
   return automatic;
+}
+
+bool Mitigations::is_turned_off(const Key& key) const {
+  const Entry* automatic = table_.find({key, EntryKind::kAutomatic});
+  return automatic != nullptr && turned_off_.contains(automatic->mitigation.rule);
 }
 
 std::optional<PopInstant> Mitigations::watermark(const Key& key) const {

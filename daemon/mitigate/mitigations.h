@@ -28,6 +28,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 
 #include "daemon/metrics.h"
 #include "daemon/mitigate/entry_table.h"
@@ -133,6 +134,9 @@ class Mitigations {
   // What applies.
   /// Judges every automatic entry by these rules; on_change hears of those whose effect differs.
   void use_rules(SharedRules rules, HostInstant now);
+  /// What these rules decided does not block (brakes.h), so it lengthens no operator's block of its keys; on_change
+  /// hears of those whose effect differs.
+  void use_turned_off(std::unordered_set<RuleId> rules, HostInstant now);
   [[nodiscard]] std::optional<Enforcement> enforcement(const Key& key, HostInstant now) const;
   [[nodiscard]] std::optional<PopInstant> watermark(const Key& key) const;
   /// Ends and forgets what is due, at most kExpirePerCall entries. True when more is due.
@@ -156,6 +160,7 @@ class Mitigations {
  private:
   [[nodiscard]] Mitigation originate(const Key& key, EntryKind kind, PopInstant wall);
   [[nodiscard]] std::optional<Enforcement> automatic_enforcement(const Key& key, HostInstant now) const;
+  [[nodiscard]] bool is_turned_off(const Key& key) const;
   [[nodiscard]] std::uint64_t epoch_of(const Key& key) const;
   [[nodiscard]] bool make_room(EntryKind kind);
   [[nodiscard]] bool is_believable(const Mitigation& entry);
@@ -168,6 +173,7 @@ class Mitigations {
   OnChange on_change_;
   NodeId node_;
   SharedRules rules_;
+  std::unordered_set<RuleId> turned_off_;
   EntryTable table_;
   std::uint64_t counter_ = 0;
   bool may_originate_ = false;

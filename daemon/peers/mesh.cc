@@ -88,6 +88,8 @@ Mesh::Mesh(Reactor& reactor, Transport& transport, MeshOptions options, Mitigati
       context_{reactor,
                transport,
                set,
+               options_.brakes,
+               options_.figures,
                identity_of(options_),
                options_.timings,
                options_.output_bytes_max,
@@ -136,6 +138,12 @@ void Mesh::broadcast(const Mitigation& mitigation, const Origin& origin) {
   for (const auto& link : links_) {
     const bool has_it = passed_on && (link->id() == origin.peer || link->id() == mitigation.version.node);
     if (!has_it) link->news(mitigation, decided_here);
+  }
+}
+
+void Mesh::broadcast(std::span<const Brake> brakes, NodeId from) {
+  for (const auto& link : links_) {
+    if (link->id() != from) link->tell(brakes);
   }
 }
 
@@ -260,6 +268,11 @@ MeshStatus Mesh::status() const {
       peer.heard = true;
       peer.last_heard = session->last_heard();
       peer.digest_equal = session->digest_equal();
+      peer.figures = session->figures();
+      peer.incarnation = session->incarnation();
+      if (peer.figures && context_.brakes != nullptr) {
+        peer.brakes_equal = peer.figures->brakes_digest == context_.brakes->digest();
+      }
       add(counts, session->counts());
     }
     peer.bytes_in = counts.bytes_in;

@@ -23,6 +23,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,9 @@ struct MeshOptions {
   std::uint32_t version_min = kMeshVersionMin;
   std::uint32_t version_max = kMeshVersionMax;
   MeshTimings timings;
+  Brakes* brakes = nullptr;  // outlives the mesh
+  /// What this node tells of itself in each heartbeat.
+  std::function<wire::NodeFigures()> figures;
   /// A peer's whole set has arrived: what this node did not know of itself, it knows now (allow_originating).
   std::function<void(const std::string& node)> on_snapshot;
 };
@@ -71,6 +75,8 @@ class Mesh {
 
   /// Every change of the set, with where it came from.
   void broadcast(const Mitigation& mitigation, const Origin& origin);
+  /// Every change of the PoP's brakes, to all peers but the one that told.
+  void broadcast(std::span<const Brake> brakes, NodeId from);
   void use_rules_revision(std::uint64_t revision);
   /// Says goodbye to all peers and closes every connection.
   void stop();

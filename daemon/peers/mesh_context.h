@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "daemon/mitigate/brakes.h"
 #include "daemon/mitigate/mitigations.h"
 #include "daemon/peers/hello.h"
 #include "daemon/reactor.h"
@@ -42,6 +43,8 @@ struct MeshContext {
   Reactor& reactor;
   Transport& transport;
   Mitigations& set;
+  Brakes* brakes;                              // null: none are told, and none believed
+  std::function<wire::NodeFigures()> figures;  // of this node, for each heartbeat; empty: none
   MeshIdentity identity;
   MeshTimings timings;
   std::size_t output_bytes_max;

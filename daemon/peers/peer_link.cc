@@ -71,6 +71,21 @@ void PeerLink::news(const Mitigation& mitigation, bool decided_here) {
   send_entry(mitigation, false);
 }
 
+void PeerLink::tell(std::span<const Brake> brakes) {
+  while (is_greeted() && !brakes.empty()) {
+    const auto part = brakes.first(std::min(brakes.size(), wire::kBrakesInMessageMax));
+    brakes = brakes.subspan(part.size());
+    send(wire::Brakes{{part.begin(), part.end()}});
+  }
+}
+
+void PeerLink::tell_all_brakes() {
+  if (context_.brakes == nullptr) return;
+  std::vector<Brake> all;
+  for (const auto& [rule, brake] : context_.brakes->registers(BrakeSide::kPop)) all.push_back(brake);
+  tell(all);
+}
+
 void PeerLink::say_goodbye() {
   attempt_.stop();
   if (connection_ != nullptr && is_greeted()) connection_->send_last(wire::Goodbye{});
@@ -112,7 +127,8 @@ void PeerLink::begin(const wire::Hello& hello) {
   enter(LinkState::kSnapshot);
   spdlog::info("peer {} at {}: connected, sending what is in force", name_, address_.text());
   if (!members_equal_) spdlog::warn("peer {}: its list of members is not ours; check both configurations", name_);
-  start_snapshot(kAllBuckets);
+  tell_all_brakes();  // before the snapshot: what must not block is known before what would
+  if (is_greeted()) start_snapshot(kAllBuckets);
 }
 
 void PeerLink::start_snapshot(std::uint64_t buckets) {
@@ -143,7 +159,9 @@ void PeerLink::send_entry(const Mitigation& mitigation, bool in_snapshot) {
 }
 
 void PeerLink::send_heartbeat(HostInstant now) {
-  wire::Heartbeat beat{now, context_.reactor.wall_now(), sequence_, context_.identity.rules_revision, std::nullopt};
+  wire::Heartbeat beat{
+      now, context_.reactor.wall_now(), sequence_, context_.identity.rules_revision, std::nullopt, std::nullopt};
+  if (context_.figures) beat.figures = context_.figures();
   if (state_ == LinkState::kLive && !snapshot_ && now >= next_digest_) {
     beat.digest = context_.set.digest();
     const auto apart = microseconds(context_.timings.digest).count();

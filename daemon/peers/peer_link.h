@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ class PeerLink {
   /// Every heartbeat.
   void tick();
   void news(const Mitigation& mitigation, bool decided_here);
+  /// Nothing happens unless the peer is greeted: it gets all of them then.
+  void tell(std::span<const Brake> brakes);
   void say_goodbye();
   /// It has just been heard: if it seemed to be away, it is dialled now.
   void peer_is_there();
@@ -65,6 +68,7 @@ class PeerLink {
   void on_greeting(const wire::Message& message);
   void on_ack(const wire::Ack& ack);
   void begin(const wire::Hello& hello);
+  void tell_all_brakes();
   void start_snapshot(std::uint64_t buckets);
   void continue_snapshot();
   void end_snapshot();

@@ -35,9 +35,10 @@ void PeerSession::on_message(const wire::Message& message) {
   if (const auto* entry = std::get_if<wire::Entry>(&message)) return on_entry(*entry);
   if (const auto* beat = std::get_if<wire::Heartbeat>(&message)) return on_heartbeat(*beat);
   if (const auto* end = std::get_if<wire::SnapshotEnd>(&message)) return on_snapshot_end(*end);
+  if (const auto* brakes = std::get_if<wire::Brakes>(&message)) return on_brakes(*brakes);
   if (std::holds_alternative<wire::Goodbye>(message)) return on_goodbye();
   connection_->refuse("found " + std::string(wire::kind_name(message)) +
-                      ", allowed: entry, snapshot end, heartbeat, goodbye");
+                      ", allowed: entry, snapshot end, heartbeat, brakes, goodbye");
 }
 
 void PeerSession::on_hello(const wire::Message& message) {
@@ -81,8 +82,13 @@ void PeerSession::on_snapshot_end(const wire::SnapshotEnd& end) {
 void PeerSession::on_heartbeat(const wire::Heartbeat& beat) {
   (void)transit_.delay(beat.host, last_heard_);
   if (beat.digest) compare(*beat.digest);
+  if (beat.figures) figures_ = beat.figures;
   echo_ = beat.host;
   send_ack();
+}
+
+void PeerSession::on_brakes(const wire::Brakes& brakes) {
+  if (context_.brakes != nullptr) context_.brakes->merge(brakes.brakes, id_);
 }
 
 // News under way makes any two digests differ for a moment. What differs twice in a row has been missed.

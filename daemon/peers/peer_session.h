@@ -57,6 +57,7 @@ class PeerSession {
   [[nodiscard]] HostInstant last_heard() const { return last_heard_; }
   [[nodiscard]] std::optional<bool> digest_equal() const { return digest_equal_; }
   [[nodiscard]] bool said_goodbye() const { return said_goodbye_; }
+  [[nodiscard]] const std::optional<wire::NodeFigures>& figures() const { return figures_; }
   [[nodiscard]] const ConnectionCounts& counts() const { return connection_->counts(); }
 
  private:
@@ -65,6 +66,7 @@ class PeerSession {
   void on_entry(const wire::Entry& entry);
   void on_snapshot_end(const wire::SnapshotEnd& end);
   void on_heartbeat(const wire::Heartbeat& beat);
+  void on_brakes(const wire::Brakes& brakes);
   void on_goodbye();
   [[nodiscard]] bool take_sequence(std::uint64_t sequence);
   void compare(const Digest& theirs);
@@ -89,6 +91,7 @@ class PeerSession {
   unsigned resend_skip_ = 0;    // digests to let pass before asking again
   unsigned resend_skip_next_ = 1;
   std::optional<bool> digest_equal_;
+  std::optional<wire::NodeFigures> figures_;  // of its last heartbeat
   bool said_goodbye_ = false;
 };
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/peers/wire.h"
 #include "libclient/instant.h"
 
 namespace popgate {
@@ -44,10 +45,13 @@ struct PeerStatus {
   // Hearing from the peer.
   bool heard = false;  // its connection to us is up
   std::optional<HostInstant> last_heard;
-  bool said_goodbye = false;          // it stopped in good order
-  std::optional<bool> digest_equal;   // its set and ours, when last compared
-  std::optional<bool> rules_equal;    // its rules' revision and ours
-  std::optional<bool> members_equal;  // its list of members and ours
+  bool said_goodbye = false;                 // it stopped in good order
+  std::optional<bool> digest_equal;          // its set and ours, when last compared
+  std::optional<bool> rules_equal;           // its rules' revision and ours
+  std::optional<bool> members_equal;         // its list of members and ours
+  std::optional<bool> brakes_equal;          // what it was told about blocking and what we were
+  std::optional<wire::NodeFigures> figures;  // what it last told of itself
+  std::uint64_t incarnation = 0;             // of its daemon
 
   std::string last_error;
   std::uint64_t connects = 0;  // times that telling began

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "daemon/peers/wire_brakes.h"
 #include "mesh.pb.h"
 
 namespace popgate::wire {
@@ -81,6 +82,7 @@ void put(const Heartbeat& beat, mesh::Envelope& envelope) {
   out.set_sequence(beat.sequence);
   out.set_rules_revision(beat.rules_revision);
   if (beat.digest) put(*beat.digest, *out.mutable_digest());
+  if (beat.figures) put(*beat.figures, *out.mutable_figures());
 }
 
 void put(const Ack& ack, mesh::Envelope& envelope) {
@@ -93,6 +95,8 @@ void put(const Ack& ack, mesh::Envelope& envelope) {
 }
 
 void put(const Goodbye& /*message*/, mesh::Envelope& envelope) { (void)envelope.mutable_goodbye(); }
+
+void put(const Brakes& brakes, mesh::Envelope& envelope) { put(brakes, *envelope.mutable_brakes()); }
 
 // ---- Protobuf to plain values. Each take() returns a sentence when something breaks a limit, else nothing.
 
@@ -194,6 +198,9 @@ Fault take(const mesh::Heartbeat& in, Heartbeat& beat) {
   beat.wall = wall_at(in.wall_us());
   beat.sequence = in.sequence();
   beat.rules_revision = in.rules_revision();
+  if (in.has_figures()) {
+    if (const Fault fault = take(in.figures(), beat.figures.emplace())) return fault;
+  }
   return in.has_digest() ? take(in.digest(), beat.digest.emplace()) : std::nullopt;
 }
 
@@ -218,8 +225,8 @@ Result<Message> taken(const In& in) {
 }  // namespace
 
 std::string_view kind_name(const Message& message) {
-  static constexpr std::string_view kNames[] = {"unknown",      "hello",     "refused", "entry",
-                                                "snapshot end", "heartbeat", "ack",     "goodbye"};
+  static constexpr std::string_view kNames[] = {"unknown",   "hello", "refused", "entry", "snapshot end",
+                                                "heartbeat", "ack",   "goodbye", "brakes"};
   static_assert(std::size(kNames) == std::variant_size_v<Message>);
   return kNames[message.index()];
 }
@@ -250,6 +257,8 @@ Result<Message> decode(std::string_view bytes) {
       return taken<Ack>(envelope.ack());
     case mesh::Envelope::kGoodbye:
       return taken<Goodbye>(envelope.goodbye());
+    case mesh::Envelope::kBrakes:
+      return taken<Brakes>(envelope.brakes());
     case mesh::Envelope::KIND_NOT_SET:
       return Message(UnknownKind{});
   }

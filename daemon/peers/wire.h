@@ -8,7 +8,8 @@
 // Threads: pure functions.
 // Invariants: 1. decode() accepts nothing that breaks a limit below, whatever the bytes are.
 //             2. decode(encode(m)) gives m.
-// Limits: kNameBytesMax a name, kMembersMax members, kReasonBytesMax a reason, kRemainingMax a duration.
+// Limits: kNameBytesMax a name, kMembersMax members, kReasonBytesMax a reason, kRemainingMax a duration,
+//         kBrakesInMessageMax brakes, kRuleFiguresMax rules' figures.
 #pragma once
 
 #include <string>
@@ -16,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/mitigate/brakes.h"
 #include "daemon/mitigate/mitigations.h"
 #include "daemon/result.h"
 
@@ -56,12 +58,29 @@ struct SnapshotEnd {
   Digest digest;
 };
 
+inline constexpr std::size_t kRuleFiguresMax = 64;
+inline constexpr std::size_t kBrakesInMessageMax = 128;  // of the longest, 46 KiB
+
+struct RuleFigures {
+  RuleId rule = 0;
+  std::uint64_t would_block = 0;
+};
+
+/// What a node tells of itself beside its set; counts are since the daemon's start.
+struct NodeFigures {
+  std::uint64_t brakes_digest = 0;
+  std::uint64_t not_enforced = 0;
+  std::uint64_t requests = 0;
+  std::vector<RuleFigures> rules;
+};
+
 struct Heartbeat {
   HostInstant host{};
   PopInstant wall{};
   std::uint64_t sequence = 0;
   std::uint64_t rules_revision = 0;
   std::optional<Digest> digest;
+  std::optional<NodeFigures> figures;
 };
 
 struct Ack {
@@ -74,10 +93,14 @@ struct Ack {
 
 struct Goodbye {};
 
+struct Brakes {
+  std::vector<Brake> brakes;
+};
+
 /// Of a later release: skipped.
 struct UnknownKind {};
 
-using Message = std::variant<UnknownKind, Hello, Refused, Entry, SnapshotEnd, Heartbeat, Ack, Goodbye>;
+using Message = std::variant<UnknownKind, Hello, Refused, Entry, SnapshotEnd, Heartbeat, Ack, Goodbye, Brakes>;
 
 /// For log lines and errors: "hello".
 [[nodiscard]] std::string_view kind_name(const Message& message);

@@ -28,8 +28,18 @@ Result<std::unique_ptr<Publisher>> Publisher::open(const PublisherOptions& optio
       notes.push_back(opened.error() + "; mitigations are not recorded and end when the daemon restarts");
     }
   }
-  return std::unique_ptr<Publisher>(new Publisher(*std::move(table), std::move(records)));
+  return std::unique_ptr<Publisher>(new Publisher(*std::move(table), std::move(records), options));
 }
+
+Publisher::Publisher(std::unique_ptr<TableWriter> table, std::unique_ptr<RecordFile> records,
+                     const PublisherOptions& options)
+    : table_(std::move(table)),
+      records_(std::move(records)),
+      brakes_(table_->file(),
+              options.state_dir.empty()
+                  ? nullptr
+                  : std::make_unique<BrakeFile>(options.state_dir + "/brakes", node_id(options.node)),
+              options.loop) {}
 
 Restored Publisher::restore(const std::function<void(Mitigation)>& give, HostInstant now, PopInstant wall) {
   if (!records_) return {};
@@ -97,6 +107,7 @@ void Publisher::note_record(const Status& status, HostInstant now) {
 void Publisher::visit(const MetricVisitor& visitor) const {
   table_->visit(visitor);
   if (records_) records_->visit(visitor);
+  brakes_.visit(visitor);
   visitor({"popgate_publish_unrecorded_total", "entries", "Changes that could not be written to the record file.",
            static_cast<double>(unrecorded_), true, "", ""});
 }

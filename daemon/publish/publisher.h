@@ -27,6 +27,7 @@
 #include "daemon/count/log_limiter.h"
 #include "daemon/metrics.h"
 #include "daemon/mitigate/mitigation.h"
+#include "daemon/publish/brake_keeper.h"
 #include "daemon/publish/record_file.h"
 #include "daemon/publish/table_writer.h"
 #include "daemon/result.h"
@@ -38,7 +39,8 @@ struct PublisherOptions {
   std::string state_dir;            // disk: mitigations.records; empty: nothing outlives the daemon but the table
   std::uint32_t table_entries = 0;  // Config::table_entries
   std::uint64_t incarnation = 0;
-  std::string node;  // this node's name
+  std::string node;                 // this node's name
+  const EventLoop* loop = nullptr;  // for what waits for the disk on a thread; null: it is left to the kernel
 };
 
 struct Restored {
@@ -80,15 +82,22 @@ class Publisher {
   [[nodiscard]] std::size_t table_bytes() const { return table_->bytes(); }
   [[nodiscard]] std::size_t live_entries() const { return table_->entries(); }
   [[nodiscard]] std::size_t capacity() const { return table_->entries_max(); }
+  /// False for a key that is to be enforced means that it found no room, and waits.
+  [[nodiscard]] bool holds(const Key& key) const { return table_->holds(key); }
+  /// Keys that wait for room: mitigations that this node should enforce and does not.
+  [[nodiscard]] std::size_t not_enforced() const { return table_->waiting(); }
+  /// What is off: its words are in the table, its file is in state_dir.
+  [[nodiscard]] BrakeKeeper& brakes() { return brakes_; }
+  [[nodiscard]] const BrakeKeeper& brakes() const { return brakes_; }
   void visit(const MetricVisitor& visitor) const;
 
  private:
-  Publisher(std::unique_ptr<TableWriter> table, std::unique_ptr<RecordFile> records)
-      : table_(std::move(table)), records_(std::move(records)) {}
+  Publisher(std::unique_ptr<TableWriter> table, std::unique_ptr<RecordFile> records, const PublisherOptions& options);
   void note_record(const Status& status, HostInstant now);
 
   std::unique_ptr<TableWriter> table_;
   std::unique_ptr<RecordFile> records_;  // null: state_dir cannot be used
+  BrakeKeeper brakes_;
   bool reconciled_ = false;
   std::vector<Key> early_keys_;  // published before reconcile: while records are restored, so bounded like them
   std::uint64_t unrecorded_ = 0;

@@ -57,6 +57,7 @@ class TableEditor {
   /// Deletes ended entries among the next `slots_max` slots, round and round. How many it deleted.
   std::size_t sweep(std::size_t slots_max, HostInstant now);
 
+  [[nodiscard]] bool holds(const Key& key) const { return find(key).has_value(); }
   [[nodiscard]] std::size_t entries() const { return entries_; }
   [[nodiscard]] std::size_t slots() const { return slots_.size(); }
 

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "daemon/boot_id.h"
+#include "daemon/result.h"
 
 namespace popgate {
 namespace {
@@ -140,6 +141,29 @@ void TableFile::store(std::size_t word, std::uint64_t value) { words()[word].sto
 void TableFile::beat(HostInstant now) {
   // Release: a reader that finds the table fresh again finds what was adopted before.
   header().heartbeat_us.store(now.time_since_epoch().count(), std::memory_order_release);
+}
+
+std::uint64_t TableFile::brakes_stamp() const { return header().brakes_stamp.load(std::memory_order_relaxed); }
+
+void TableFile::store_brakes_stamp(std::uint64_t stamp) {
+  // Release: whoever reads the stamp reads the words that it stands for, or newer ones.
+  header().brakes_stamp.store(stamp, std::memory_order_release);
+}
+
+std::atomic<std::uint32_t>& TableFile::HeaderBrakes::at(std::size_t word) const {
+  TableHeader& header = file_.header();
+  if (word == kAllOff) return header.all_off;
+  if (word == kCount) return header.rules_off_count;
+  POPGATE_ASSERT(word - kFirstSlot < kTableRulesOffMax);
+  return header.rules_off[word - kFirstSlot];
+}
+
+// The only writer reads what it wrote itself, or what a dead one wrote before the lock was taken.
+std::uint32_t TableFile::HeaderBrakes::load(std::size_t word) const { return at(word).load(std::memory_order_relaxed); }
+
+// Release: pairs with the readers' acquire loads.
+void TableFile::HeaderBrakes::store(std::size_t word, std::uint32_t value) {
+  at(word).store(value, std::memory_order_release);
 }
 
 }  // namespace popgate

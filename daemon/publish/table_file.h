@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/publish/brake_words.h"
 #include "daemon/publish/file_lock.h"
 #include "daemon/publish/table_memory.h"
 #include "daemon/result.h"
@@ -42,6 +43,10 @@ class TableFile final : public TableMemory {
   [[nodiscard]] std::uint64_t load(std::size_t word) const override;
   void store(std::size_t word, std::uint64_t value) override;
   void beat(HostInstant now);
+  [[nodiscard]] BrakeMemory& brakes() { return brakes_; }
+  /// Of the newest order that the brakes' words hold.
+  [[nodiscard]] std::uint64_t brakes_stamp() const;
+  void store_brakes_stamp(std::uint64_t stamp);
 
   /// Opened O_RDONLY, for workers; stays this object's.
   [[nodiscard]] int read_only_descriptor() const { return read_only_.get(); }
@@ -50,6 +55,17 @@ class TableFile final : public TableMemory {
   [[nodiscard]] bool adopted() const { return adopted_; }
 
  private:
+  class HeaderBrakes final : public BrakeMemory {
+   public:
+    explicit HeaderBrakes(const TableFile& file) : file_(file) {}
+    [[nodiscard]] std::uint32_t load(std::size_t word) const override;
+    void store(std::size_t word, std::uint32_t value) override;
+
+   private:
+    [[nodiscard]] std::atomic<std::uint32_t>& at(std::size_t word) const;
+    const TableFile& file_;
+  };
+
   TableFile(FileLock lock, std::uint32_t bucket_count) : lock_(std::move(lock)), bucket_count_(bucket_count) {}
   [[nodiscard]] Status map(const std::string& path, int fd);
   [[nodiscard]] TableHeader& header() const { return *reinterpret_cast<TableHeader*>(mapped_); }
@@ -62,6 +78,7 @@ class TableFile final : public TableMemory {
   std::byte* mapped_ = nullptr;
   FileDescriptor read_only_;
   bool adopted_ = false;
+  HeaderBrakes brakes_{*this};
 };
 
 }  // namespace popgate

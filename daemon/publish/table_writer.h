@@ -59,6 +59,10 @@ class TableWriter {
   [[nodiscard]] std::size_t bytes() const { return file_->bytes(); }
   [[nodiscard]] std::size_t entries() const { return editor_.entries(); }
   [[nodiscard]] std::size_t entries_max() const { return entries_max_; }
+  [[nodiscard]] bool holds(const Key& key) const { return editor_.holds(key); }
+  /// Keys that found no room and are tried again; at most kWaitingMax.
+  [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
+  [[nodiscard]] TableFile& file() { return *file_; }
   void visit(const MetricVisitor& visitor) const;
 
  private:

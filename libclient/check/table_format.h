@@ -3,7 +3,7 @@
 // The bytes of the mitigation table and the protocol by which one writer changes them while any number of processes
 // read.
 //
-//     file   : TableHeader (one page), bucket_count buckets
+//     file   : TableHeader (one page; the operator's brakes stand in it), bucket_count buckets
 //     bucket : 64 bytes, one cache line: 4 entries of two 64-bit words
 //     T      : tag 56 | gen 6 | reserved 1 | overflow 1        overflow is the bucket's, and stands in its first entry
 //     V      : until 28 (16 ms steps) | admit 8 | rule 20 | flags 2 | gen 6
@@ -26,12 +26,17 @@
 // be counts as ended, and a table whose heartbeat is older than kTableHeartbeatAgeMax counts as empty. So an entry that
 // nobody swept stays ended until it is kUntilWrap - kTableAheadMax old (35 days), by which time the table is empty.
 //
+// Brakes: two places in the header turn blocking off without touching an entry, so that a full table stops to block in
+// one store. A reader looks at them only when it has found a live entry; `all_off` lies in the line of the heartbeat,
+// which it reads anyway. What they turn off counts as log-only. A rule that stays off is never moved among the slots of
+// `rules_off`, so a reader that scans them while others come and go finds it.
+//
 // Threads: one writer (the process that holds the lock), any number of readers.
 // Invariants: 1. A writer that stops between any two stores leaves a table in which every entry that is not being
 //                inserted or deleted right now is found, and no key finds another key's entry.
 //             2. The writer never moves a live entry.
 // Limits: kProbeBucketsMax buckets a look-up; kTableBucketsMax buckets. Daemon and workers share one CLOCK_BOOTTIME
-//         (one time namespace).
+//         (one time namespace). kTableRulesOffMax rules are off by themselves; the writer turns all off beyond that.
 #pragma once
 
 #include <atomic>
@@ -59,6 +64,8 @@ inline constexpr std::uint32_t kTableBucketsMax = 1U << 24;          // 1 GiB
 inline constexpr std::size_t kTableEntriesMax = std::size_t{kTableBucketsMax} * kEntriesPerBucket / 2;
 static_assert(kBucketBytes == 64);
 
+inline constexpr std::uint32_t kTableRulesOffMax = 512;
+
 struct TableHeader {
   std::uint64_t magic;                     // writer, once, before the file gets its name
   std::uint32_t version;                   // writer, once
@@ -66,7 +73,12 @@ struct TableHeader {
   std::uint8_t boot_id[16];                // writer, once: whose CLOCK_BOOTTIME the table counts in
   std::atomic<std::int64_t> heartbeat_us;  // writer, release; readers, relaxed: HostInstant
   std::atomic<std::uint64_t> incarnation;  // writer; for people: which daemon writes now
+  std::atomic<std::uint32_t> all_off;      // writer, release; readers, acquire: not 0: nothing blocks, all is log-only
+  std::atomic<std::uint32_t> rules_off_count;  // writer, release, after the slots; readers, acquire: slots to look at
+  std::atomic<std::uint64_t> brakes_stamp;     // writer, release, after the words: for the next daemon (brake_words.h)
+  std::atomic<std::uint32_t> rules_off[kTableRulesOffMax];  // writer, release: rule number; 0: free. Readers, acquire
 };
+static_assert(offsetof(TableHeader, all_off) / 64 == offsetof(TableHeader, heartbeat_us) / 64, "one cache line");
 static_assert(sizeof(TableHeader) <= kTableHeaderBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

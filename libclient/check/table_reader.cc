@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "libclient/check/table_brakes.h"
 #include "libclient/check/table_search.h"
 
 namespace popgate {
@@ -15,6 +16,16 @@ struct MappedWords {
   // Acquire: pairs with the writer's release stores; on x86-64 a plain load.
   [[nodiscard]] std::uint64_t load(std::size_t word) const noexcept {
     return first[word].load(std::memory_order_acquire);
+  }
+};
+
+// Acquire: pairs with the writer's release stores, so that a word seen means that all words stored before it are.
+struct MappedBrakes {
+  const TableHeader& header;
+  [[nodiscard]] bool all_off() const noexcept { return header.all_off.load(std::memory_order_acquire) != 0; }
+  [[nodiscard]] std::uint32_t count() const noexcept { return header.rules_off_count.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint32_t slot(std::uint32_t i) const noexcept {
+    return header.rules_off[i].load(std::memory_order_acquire);
   }
 };
 
@@ -75,7 +86,11 @@ TableAnswer TableReader::answer(const Key& key, const Clock& clock) const noexce
   microseconds remaining{0};
   const auto value = search_table(MappedWords{first_word(table_)}, bucket_count_, key, now_if_fresh, remaining);
   if (!value) return {};
-  return {true, value->rule, value->flags, value->admit, remaining};
+  TableAnswer found{true, value->rule, value->flags, value->admit, remaining};
+  const bool by_operator = (found.flags & kTableFlagOperator) != 0;
+  const MappedBrakes brakes{*reinterpret_cast<const TableHeader*>(table_)};
+  if (is_turned_off(brakes, found.rule, by_operator)) found.flags |= kTableFlagLogOnly;
+  return found;
 }
 
 TableAnswer TableReader::look_up(const Key& key) const noexcept {

@@ -20,12 +20,12 @@ namespace popgate {
 struct TableAnswer {
   bool live = false;  // a mitigation is in force now
   RuleNumber rule = 0;
-  std::uint8_t flags = 0;     // kTableFlag*
+  std::uint8_t flags = 0;     // kTableFlag*; a brake sets kTableFlagLogOnly
   std::uint8_t admit = 0;     // of 255: the share let through (throttle); 0: none
   microseconds remaining{0};  // until the end, which the table rounds up to its step of 16 ms
 };
 
-inline constexpr std::uint8_t kTableFlagLogOnly = 1;   // the rule only logs
+inline constexpr std::uint8_t kTableFlagLogOnly = 1;   // does not block: the rule only logs, or a brake is on
 inline constexpr std::uint8_t kTableFlagOperator = 2;  // an operator's block
 
 class TableReader {

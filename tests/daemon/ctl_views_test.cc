@@ -274,6 +274,8 @@ TEST_F(CtlViewsTest, peers_show_what_differs) {
                        {"digest_equal", false},
                        {"rules_equal", true},
                        {"members_equal", true},
+                       {"brakes_equal", true},
+                       {"not_enforced", 7},
                        {"heard", false},
                        {"last_error", ""},
                        {"enforced_ms", {{"p50", 1}, {"p99", 4}, {"max", 9}}},
@@ -281,7 +283,9 @@ TEST_F(CtlViewsTest, peers_show_what_differs) {
                        {"bytes_sent", 900}}}}};
   const std::string text = peers_view(Fields(answer), context_);
   EXPECT_THAT(text, HasSubstr("50 % of the peers have acknowledged everything."));
-  EXPECT_THAT(text, HasSubstr("connected  1m 1s  NO           3  1.5ms  0.2ms  DIFFER   equal  equal    1/4/9ms"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("connected  1m 1s  NO           3  1.5ms  0.2ms  DIFFER   equal  equal    equal         7  1/4/9ms"));
 }
 
 TEST_F(CtlViewsTest, ring_that_disagrees_says_so_for_each_shard_and_what_to_do) {

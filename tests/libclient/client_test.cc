@@ -217,6 +217,30 @@ TEST_F(ClientTest, an_operators_block_stops_the_request_under_a_rule_that_only_l
   EXPECT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_BLOCK);
 }
 
+TEST_F(ClientTest, while_blocking_is_off_nothing_blocks_and_the_caller_sees_what_would) {
+  start_daemon({rule_for_all("all", numbers_[0])});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  const Key key = key_of(client, request);
+  for (const std::uint8_t flags : {std::uint8_t{0}, kTableFlagOperator}) {
+    table_.put(key, numbers_[0], milliseconds(59'500), flags);
+    ASSERT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_BLOCK);
+    table_.turn_off(true);
+    popgate_verdict verdict = POPGATE_VERDICT_INIT;
+    EXPECT_EQ(popgate_check(client.get(), &request, &verdict), POPGATE_PASS);
+    EXPECT_EQ(verdict.blocked, 0);
+    EXPECT_EQ(verdict.would_block, 1);
+    EXPECT_STREQ(verdict.rule, "all");
+    EXPECT_EQ(verdict.retry_after_s, 60U);
+    table_.turn_off(false);
+  }
+  EXPECT_EQ(statistics_of(client).would_block, 2U);
+  EXPECT_EQ(statistics_of(client).blocked, 2U);
+  daemon_->pump();
+  EXPECT_EQ(daemon_->hits().size(), 1U) << "as under action: log, the hits of a mitigated client do not count";
+}
+
 TEST_F(ClientTest, the_verdict_names_the_blocking_rule_that_ends_last) {
   Rule logging = rule_for_all("logs longest", numbers_[2]);
   logging.action = Action::kLog;

@@ -80,6 +80,10 @@ void DaemonSide::Table::clear() {
   for (std::size_t i = 0; i < kBuckets * kWordsPerBucket; ++i) first[i].store(0);
 }
 
+void DaemonSide::Table::turn_off(bool off) {
+  reinterpret_cast<TableHeader*>(mapping_.data())->all_off.store(off ? 1 : 0);
+}
+
 DaemonSide::DaemonSide(const std::string& socket_path, Ledger& ledger, const Table& table) : table_(table) {
   Workers::Options options;
   options.socket_path = socket_path;

@@ -53,6 +53,8 @@ class DaemonSide {
     [[nodiscard]] std::size_t bytes() const { return table_bytes(kBuckets); }
     void put(const Key& key, RuleNumber rule, microseconds remaining, std::uint8_t flags = 0, std::uint8_t admit = 0);
     void clear();
+    /// The brake for everything.
+    void turn_off(bool off);
 
    private:
     [[nodiscard]] std::atomic<std::uint64_t>* words(const Key& key) const;

@@ -94,7 +94,8 @@ typedef struct popgate_request {
 typedef struct popgate_verdict {
   size_t struct_bytes;
   int32_t blocked;        /* 1: block; 0: pass */
-  int32_t would_block;    /* 1: a rule whose action is `log` would have blocked; independent of blocked */
+  int32_t would_block;    /* 1: a rule whose action is `log`, or a rule or an operator's block while blocking is turned
+                             off (`popgatectl enforce off`, a fuse), would have blocked; independent of blocked */
   uint32_t matched;       /* number of rules the request fell under */
   uint32_t retry_after_s; /* when blocked or would_block: whole seconds, rounded up, until the mitigation ends */
   uint64_t limit;         /* of the rule below */
@@ -125,7 +126,7 @@ typedef struct popgate_statistics {
   uint64_t checks_detached;   /* of these, made without a daemon's table and rules: passed */
   uint64_t checks_invalid;    /* of these, refused arguments: passed */
   uint64_t blocked;           /* verdicts `block` */
-  uint64_t would_block;       /* verdicts `pass` where a `log` rule would have blocked */
+  uint64_t would_block;       /* verdicts `pass` with would_block set */
   uint64_t hits_recorded;     /* sum of the costs of hits that entered the ring */
   uint64_t hits_dropped;      /* sum of the costs of hits that found the ring full */
   uint64_t matches_truncated; /* requests that fell under more rules than one request may */

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "daemon/mitigate/precedence.h"
+#include "daemon/peers/frame.h"
 #include "tests/daemon/mitigate/samples.h"
 
 namespace popgate::wire {
@@ -91,7 +92,7 @@ TEST(Wire, a_hello_arrives_as_it_was_sent) {
 TEST(Wire, heartbeats_acks_and_ends_arrive_as_they_were_sent) {
   Digest digest;
   digest.add(kClient, 99);
-  const Heartbeat beat = round_trip(Heartbeat{HostInstant(seconds(1)), kWallNow, 3, 4, digest});
+  const Heartbeat beat = round_trip(Heartbeat{HostInstant(seconds(1)), kWallNow, 3, 4, digest, std::nullopt});
   EXPECT_EQ(beat.host, HostInstant(seconds(1)));
   EXPECT_EQ(beat.wall, kWallNow);
   EXPECT_EQ(beat.sequence, 3U);
@@ -110,6 +111,41 @@ TEST(Wire, heartbeats_acks_and_ends_arrive_as_they_were_sent) {
   EXPECT_EQ(end.digest, digest);
   EXPECT_EQ(round_trip(Refused{"no"}).reason, "no");
   (void)round_trip(Goodbye{});
+}
+
+TEST(Wire, brakes_and_figures_arrive_as_they_were_sent) {
+  const Brake brake{7, true, {8, 9}, BrakeOrigin::kFuse, kWallNow, "node", "fuse: 60 % of the requests"};
+  EXPECT_EQ(round_trip(Brakes{{brake, Brake{}}}).brakes, (std::vector{brake, Brake{}}));
+  Heartbeat beat;
+  EXPECT_FALSE(round_trip(beat).figures);
+  beat.figures = NodeFigures{1, 2, 3, {{4, 5}}};
+  const Heartbeat got = round_trip(beat);
+  ASSERT_TRUE(got.figures);
+  EXPECT_EQ(got.figures->brakes_digest, 1U);
+  EXPECT_EQ(got.figures->not_enforced, 2U);
+  EXPECT_EQ(got.figures->requests, 3U);
+  ASSERT_EQ(got.figures->rules.size(), 1U);
+  EXPECT_EQ(got.figures->rules[0].rule, 4U);
+  EXPECT_EQ(got.figures->rules[0].would_block, 5U);
+}
+
+TEST(Wire, brakes_beyond_a_limit_are_refused_and_a_full_message_fits_a_frame) {
+  Brake longest{7,
+                true,
+                {8, 9},
+                BrakeOrigin::kFuse,
+                kWallNow,
+                std::string(kNameBytesMax, 'n'),
+                std::string(kReasonBytesMax, 'r')};
+  const std::string full = encode(Brakes{std::vector(kBrakesInMessageMax, longest)});
+  EXPECT_LE(full.size(), kFrameBytesMax);
+  EXPECT_TRUE(decode(full));
+  EXPECT_FALSE(decode(encode(Brakes{std::vector(kBrakesInMessageMax + 1, longest)})));
+  longest.reason += 'r';
+  EXPECT_FALSE(decode(encode(Brakes{{longest}})));
+  Heartbeat beat;
+  beat.figures = NodeFigures{1, 2, 3, std::vector<RuleFigures>(kRuleFiguresMax + 1)};
+  EXPECT_FALSE(decode(encode(beat)));
 }
 
 TEST(Wire, unknown_kinds_and_unknown_fields_are_skipped) {
