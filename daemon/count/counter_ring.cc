@@ -21,6 +21,7 @@ Result<std::unique_ptr<CounterRing>> CounterRing::make(const RingConfig& ring, c
   spdlog::info("count: {} {} shards on ring {} (weighted ketama over their names)",
                setup.reads_only ? "also reading" : "counting on", made->shards_.size(),
                ring_text(made->placement_.ring_id()));
+  if (made->proxy_) made->check_later();
   return made;
 }
 
@@ -29,7 +30,11 @@ CounterRing::CounterRing(const Setup& setup, Placement placement)
       placement_(std::move(placement)),
       windows_(
           {setup_.keys_max, setup_.keys_max * kSlotsPerKey},
-          [this](const Key& key) { return placement_.shard_of(key); }, *setup_.ledger) {}
+          [this](const Key& key) { return placement_.shard_of(key); }, *setup_.ledger),
+      check_timer_(*setup_.reactor, [this] {
+        own_check_ = check([](const RingCheckReport&) {});
+        check_later();
+      }) {}
 
 // Behind twemproxy the shards' own addresses serve only ring checks and statistics.
 Status CounterRing::look_up(const RingConfig& ring, std::string_view field) {
@@ -52,6 +57,7 @@ Status CounterRing::look_up(const RingConfig& ring, std::string_view field) {
 Status CounterRing::add_shards(const RingConfig& ring, const CountersConfig& counters,
                                const Shard::ReportFunction& report) {
   timeout_ = counters.timeout;
+  settle_ = setup_.flush_interval + 2 * counters.timeout + 2 * kMeshDelay;
   for (std::size_t i = 0; i < ring.shards.size(); ++i) {
     const ShardConfig& shard = ring.shards[i];
     Result<std::string> tag = placement_.tag_on(static_cast<ShardIndex>(i));
@@ -66,22 +72,24 @@ Status CounterRing::add_shards(const RingConfig& ring, const CountersConfig& cou
         .timeout = counters.timeout,
         .batches_in_flight = std::max(counters.batches_in_flight, 2U),
         .batch_keys_max = std::max(counters.batch_keys_max, 1U),
-        .settle = setup_.flush_interval + 2 * counters.timeout + 2 * kMeshDelay,
+        .settle = settle_,
         .reads_only = setup_.reads_only,
     };
     shards_.push_back(std::make_unique<Shard>(std::move(shard_setup), windows_, *setup_.random, report));
     eviction_watches_.push_back(std::make_unique<EvictionWatch>(
         *setup_.reactor, *setup_.transport, addresses_[i], counters.timeout,
-        [watched = shards_.back().get()](std::uint64_t items) { watched->items_evicted(items); }));
+        EvictionWatch::Events{
+            .evicted = [watched = shards_.back().get()](std::uint64_t items) { watched->items_evicted(items); },
+            .sees = [watched = shards_.back().get()](bool sees) { watched->watched(sees); }}));
     spdlog::info("count: shard {} of {}: {}, weight {}, at {}{}", i + 1, ring.shards.size(), shard.name, shard.weight,
                  shard.address.text(), ring.proxy ? ", through twemproxy at " + ring.proxy->text() : "");
   }
   return {};
 }
 
-const Shard& CounterRing::shard_of(const Key& key) const {
+ShardIndex CounterRing::index_of(const Key& key) const {
   const WindowIndex index = windows_.find(key);
-  return *shards_[index == kNoWindow ? placement_.shard_of(key) : windows_.at(index).shard];
+  return index == kNoWindow ? placement_.shard_of(key) : windows_.at(index).shard;
 }
 
 RingStatus CounterRing::status() const {
@@ -108,7 +116,33 @@ std::unique_ptr<RingCheck> CounterRing::check(RingCheck::DoneFunction done) {
   setup.proxy = proxy_;
   setup.timeout = timeout_;
   setup.seed = (*setup_.random)();
-  return std::make_unique<RingCheck>(std::move(setup), std::move(done));
+  return std::make_unique<RingCheck>(std::move(setup), [this, done = std::move(done)](const RingCheckReport& report) {
+    note(report);
+    done(report);
+  });
+}
+
+void CounterRing::check_later() {
+  constexpr auto kInterval = microseconds(kCheckInterval).count();
+  std::uniform_int_distribution<std::int64_t> jittered(kInterval / 2, kInterval * 3 / 2);
+  check_timer_.start_once(microseconds(jittered(*setup_.random)));
+}
+
+// Only what was written and is not where it should be is a misplacement; a shard that does not answer is another
+// matter.
+void CounterRing::note(const RingCheckReport& report) {
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    const RingCheckShard& shard = report.shards[i];
+    if (shard.differing > 0 || shard.agreeing > 0) shards_[i]->misplaced(shard.differing > 0);
+  }
+}
+
+CountLag CounterRing::lag() const {
+  CountLag lag{.ring = placement_.ring_id(), .shards = {}};
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    if (const auto told = shards_[i]->lag(static_cast<ShardIndex>(i))) lag.shards.push_back(*told);
+  }
+  return lag;
 }
 
 }  // namespace popgate

@@ -56,24 +56,34 @@ class CounterRing {
   [[nodiscard]] Shard& shard_of(const KeyWindow& window) { return *shards_[window.shard]; }
   [[nodiscard]] const Shard& shard_of(const KeyWindow& window) const { return *shards_[window.shard]; }
   /// Also of a key that is not held.
-  [[nodiscard]] const Shard& shard_of(const Key& key) const;
+  [[nodiscard]] ShardIndex index_of(const Key& key) const;
+  [[nodiscard]] const Shard& shard_of(const Key& key) const { return *shards_[index_of(key)]; }
   [[nodiscard]] const std::vector<std::unique_ptr<Shard>>& shards() const { return shards_; }
 
   [[nodiscard]] RingStatus status() const;
 
   void tick(PopInstant now);
+  /// Begins a check; what it finds is remembered here, too.
   [[nodiscard]] std::unique_ptr<RingCheck> check(RingCheck::DoneFunction done);
+  [[nodiscard]] CountLag lag() const;
+  [[nodiscard]] microseconds settle() const { return settle_; }
 
  private:
   static constexpr std::size_t kSlotsPerKey = kSlotsDefault + 2;
   static constexpr std::size_t kSweptPerTick = 4096;
   /// How late another node's news may be; part of `settle`.
   static constexpr milliseconds kMeshDelay{100};
+  /// Between two checks of the ring by the daemon itself, jittered by a half either way so that nodes do not check in
+  /// step. Behind a proxy only: without one, placement is this process's own.
+  static constexpr std::chrono::minutes kCheckInterval{5};
 
   CounterRing(const Setup& setup, Placement placement);
   [[nodiscard]] Status look_up(const RingConfig& ring, std::string_view field);
   [[nodiscard]] Status add_shards(const RingConfig& ring, const CountersConfig& counters,
                                   const Shard::ReportFunction& report);
+
+  void check_later();
+  void note(const RingCheckReport& report);
 
   Setup setup_;
   Placement placement_;
@@ -81,8 +91,11 @@ class CounterRing {
   std::vector<SocketAddress> addresses_;  // of the shards themselves
   std::optional<SocketAddress> proxy_;
   milliseconds timeout_{0};
+  microseconds settle_{0};
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<std::unique_ptr<EvictionWatch>> eviction_watches_;
+  std::unique_ptr<RingCheck> own_check_;
+  Timer check_timer_;
 };
 
 }  // namespace popgate

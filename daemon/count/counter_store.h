@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "daemon/collect/hit_sum.h"
+#include "daemon/count/count_lag.h"
 #include "daemon/metrics.h"
 #include "daemon/rules.h"
 
@@ -43,6 +44,7 @@ struct SlotTotals {
   bool fresh = false;                // every slot that is not final was just read
   bool counters_lost = false;  // within W + l + 2D of a detected loss of counters on the key's shard: hi is unknown
   bool degraded = false;       // the key's shard cannot be counted on: the rule's on_counter_failure applies
+  PeerDoubt peers{};           // what peers have not counted yet
 };
 
 /// One shard, for `popgatectl status`.
@@ -69,7 +71,7 @@ class CounterStore {
   /// Housekeeping, every flush interval: time-outs, expiry, retries of connections.
   virtual void tick(PopInstant now) = 0;
   /// While held, nothing is sent: this node's clock is off, and its slots are not its peers'. Hits wait, are judged by
-  /// this node alone, and expire when their slot leaves the window. Counters in this process are not concerned.
+  /// this node alone, and are dropped in the end. Counters in this process are not concerned.
   virtual void hold_increments(bool hold) { (void)hold; }
   /// From now on rules are looked up here. Keys of a rule whose counter identity is unchanged keep what is known.
   virtual void use_rules(SharedRules rules) = 0;
@@ -77,6 +79,15 @@ class CounterStore {
   [[nodiscard]] virtual std::vector<SlotCount> slots_of(const Key& key) const = 0;
   /// As in SlotTotals: counters that the key may have had were lost. False when the key is not held.
   [[nodiscard]] virtual bool counters_lost(const Key& key, PopInstant now) const = 0;
+  /// What the peers are to know of this node's hits; nothing when counters live in this process.
+  [[nodiscard]] virtual std::optional<CountLag> lag() const { return std::nullopt; }
+  /// What is known of every configured peer: again and again, as news of them comes.
+  virtual void use_peer_lags(std::span<const PeerLag> peers, PopInstant now) { (void)peers, (void)now; }
+  /// As in SlotTotals.
+  [[nodiscard]] virtual PeerDoubt peer_doubt(const Key& key) const {
+    (void)key;
+    return {};
+  }
   /// As in SlotTotals; also of keys that are not held.
   [[nodiscard]] virtual bool is_degraded(const Key& key) const {
     (void)key;

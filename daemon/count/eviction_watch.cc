@@ -6,19 +6,22 @@
 namespace popgate {
 
 EvictionWatch::EvictionWatch(Reactor& reactor, Transport& transport, SocketAddress address, milliseconds timeout,
-                             std::function<void(std::uint64_t)> evicted)
+                             Events events, milliseconds interval)
     : reactor_(reactor),
       transport_(transport),
       address_(std::move(address)),
       timeout_(timeout),
-      evicted_(std::move(evicted)),
+      interval_(interval),
+      events_(std::move(events)),
+      answered_at_(reactor.host_now()),
       timer_(reactor, [this] { ask(); }) {
-  timer_.start_every(kInterval);
+  timer_.start_every(interval_);
   ask();
 }
 
 void EvictionWatch::ask() {
   if (asking_) return;
+  if (reactor_.host_now() - answered_at_ >= kBlindAfter * interval_) events_.sees(false);
   asking_ = true;
   exchange_ = std::make_unique<TextExchange>(
       TextExchange::Setup{&reactor_, &transport_, address_, "stats\r\n", 1, timeout_},
@@ -32,7 +35,9 @@ void EvictionWatch::take(const MemcachedReply& reply) {
   if (fault != std::errc{} || end != reply.text.data() + reply.text.size()) return;
   const std::uint64_t before = evictions_.value_or(evictions);  // a server that restarted begins at 0 again
   evictions_ = evictions;
-  if (evictions > before) evicted_(evictions - before);
+  answered_at_ = reactor_.host_now();
+  events_.sees(true);
+  if (evictions > before) events_.evicted(evictions - before);
 }
 
 }  // namespace popgate

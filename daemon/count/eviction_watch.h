@@ -6,7 +6,9 @@
 // would under-count in silence. The server's own count tells.
 //
 // Threads: the event loop's.
-// Limits: one question every kInterval; a server that does not answer in time is asked again with the next.
+// Limits: one question every kInterval; a server that does not answer in time is asked again with the next. An eviction
+// is
+//         seen up to kInterval later.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +24,19 @@ namespace popgate {
 
 class EvictionWatch {
  public:
-  static constexpr std::chrono::seconds kInterval{5};
+  static constexpr milliseconds kInterval{5000};
+  /// So many intervals without an answer: it sees nothing.
+  static constexpr int kBlindAfter = 3;
 
-  /// `evicted` is told how many more items were evicted since the last answer, when any were.
-  EvictionWatch(Reactor& reactor, Transport& transport, SocketAddress address, milliseconds timeout,
-                std::function<void(std::uint64_t)> evicted);
+  struct Events {
+    /// How many more items were evicted since the last answer, when any were.
+    std::function<void(std::uint64_t)> evicted;
+    /// False when no answer has come for kBlindAfter intervals; true with the next. What was evicted meanwhile is told
+    /// then.
+    std::function<void(bool)> sees;
+  };
+  EvictionWatch(Reactor& reactor, Transport& transport, SocketAddress address, milliseconds timeout, Events events,
+                milliseconds interval = kInterval);
 
   /// Asks now, unless it is asking already.
   void ask();
@@ -39,7 +49,9 @@ class EvictionWatch {
   Transport& transport_;
   SocketAddress address_;
   milliseconds timeout_;
-  std::function<void(std::uint64_t)> evicted_;
+  milliseconds interval_;
+  Events events_;
+  HostInstant answered_at_;
   std::optional<std::uint64_t> evictions_;
   std::unique_ptr<TextExchange> exchange_;
   bool asking_ = false;

@@ -155,6 +155,15 @@ void KeyWindows::sweep(std::size_t windows, PopInstant now) {
   }
 }
 
+void KeyWindows::drop_unsent() {
+  for (std::size_t i = 0; i < windows_.size(); ++i) {
+    KeyWindow& window = windows_[i];
+    if (!window.in_use || window.unsent == 0) continue;
+    for (CountedSlot& slot : window.slots) give_up_unsent(window, slot, LedgerColumn::kDropped, clock_off_hits_);
+    settle_place(static_cast<WindowIndex>(i));
+  }
+}
+
 void KeyWindows::pin(WindowIndex index) {
   ++windows_[index].pins;
   settle_place(index);
@@ -278,6 +287,8 @@ void KeyWindows::visit(const MetricVisitor& visitor) const {
   count("popgate_count_hits_expired", "hits", "Hits whose slot left the window before they were sent.", expired_hits_);
   count("popgate_count_hits_ahead_dropped", "hits", "Unsent hits stamped later than the clock: it was set back.",
         ahead_hits_);
+  count("popgate_count_hits_clock_off_dropped", "hits",
+        "Hits held back while this node's clock was off: judged here, and never counted.", clock_off_hits_);
   count("popgate_count_hits_without_room", "hits", "Hits dropped because no key could make room: raise keys_max.",
         roomless_hits_);
 }

@@ -9,7 +9,7 @@
 //                │ ▲                     │  ├─────uncertain──► uncertain
 //                │ └──────put_back───────┘  └─────refused────► dropped
 //                ├── its slot left the window ───────────────► expired      (no room for its key: dropped)
-//                └── its slot is ahead: the clock was set back ► dropped
+//                └── its slot is ahead, or this node's clock is off ► dropped
 //
 // Threads: one thread at a time.
 // Invariants: 1. `known` never falls: it is the largest total ever read for that slot.
@@ -110,6 +110,9 @@ class KeyWindows {
   /// The same for the next `windows` places, round and round; a key that then holds nothing is forgotten.
   void sweep(std::size_t windows, PopInstant now);
 
+  /// Gives up all that is unsent: it was stamped by a clock that was off, and its slots are nobody else's.
+  void drop_unsent();
+
   void pin(WindowIndex index);
   void unpin(WindowIndex index);
   void set_due(WindowIndex index, bool due);
@@ -160,6 +163,7 @@ class KeyWindows {
   std::uint64_t forgotten_keys_ = 0;
   std::uint64_t expired_hits_ = 0;
   std::uint64_t ahead_hits_ = 0;
+  std::uint64_t clock_off_hits_ = 0;
   std::uint64_t roomless_hits_ = 0;
 };
 

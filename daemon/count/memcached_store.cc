@@ -40,14 +40,25 @@ Result<std::unique_ptr<MemcachedStore>> MemcachedStore::make(const CountersConfi
                         [&store](WindowIndex index, bool fresh, PopInstant now) { store.answered(index, fresh, now); });
   if (!ring) return Error{ring.error()};
   store.ring_ = *std::move(ring);
-  if (!config.also_read) return made;
+  if (config.also_read) {
+    if (const Status read = store.also_read(config, ring_setup); !read) return Error{read.error()};
+  }
+  std::vector<PeerLags::Ring> rings;
+  for (const CounterRing* one : {store.ring_.get(), store.other_.get()}) {
+    if (one != nullptr) rings.push_back({one->placement().ring_id(), one->shards().size()});
+  }
+  store.peer_lags_.emplace(rings, store.ring_->settle());
+  return made;
+}
+
+Status MemcachedStore::also_read(const CountersConfig& config, CounterRing::Setup ring_setup) {
   ring_setup.reads_only = true;
   Result<std::unique_ptr<CounterRing>> other = CounterRing::make(
       *config.also_read, config, ring_setup,
-      [&store](WindowIndex index, bool fresh, PopInstant now) { store.answered_by_other(index, fresh, now); });
+      [this](WindowIndex index, bool fresh, PopInstant now) { answered_by_other(index, fresh, now); });
   if (!other) return Error{other.error()};
-  store.other_ = *std::move(other);
-  return made;
+  other_ = *std::move(other);
+  return {};
 }
 
 MemcachedStore::MemcachedStore(Setup setup, TotalsFunction totals)
@@ -113,7 +124,8 @@ void MemcachedStore::report(const KeyWindow& window, bool fresh, PopInstant now)
            .slots = slot_counts_,
            .fresh = fresh,
            .counters_lost = shard.counters_lost(window.shape, now) || is_other_lost(window, now),
-           .degraded = shard.is_degraded()},
+           .degraded = shard.is_degraded(),
+           .peers = peer_doubt(window.key)},
           now);
 }
 
@@ -138,7 +150,11 @@ void MemcachedStore::tick(PopInstant now) {
   if (other_) other_->tick(now);
 }
 
+// What was held back bears the stamps of a clock that was off: counted in those slots it could make peers' lower bounds
+// wrong.
 void MemcachedStore::hold_increments(bool hold) {
+  if (!hold && is_held_) ring_->windows().drop_unsent();
+  is_held_ = hold;
   for (const auto& shard : ring_->shards()) shard->hold(hold);
 }
 
@@ -157,6 +173,16 @@ bool MemcachedStore::counters_lost(const Key& key, PopInstant now) const {
 }
 
 bool MemcachedStore::is_degraded(const Key& key) const { return ring_->shard_of(key).is_degraded(); }
+
+void MemcachedStore::use_peer_lags(std::span<const PeerLag> peers, PopInstant now) {
+  peer_lags_->take(peers, now, setup_.reactor->host_now());
+}
+
+PeerDoubt MemcachedStore::peer_doubt(const Key& key) const {
+  ShardIndex shards[2]{ring_->index_of(key)};
+  if (other_) shards[1] = other_->index_of(key);
+  return peer_lags_->doubt(std::span(shards).first(other_ ? 2 : 1));
+}
 
 bool MemcachedStore::idle() const {
   return ring_->windows().unsent_hits() == 0 && ring_->windows().in_flight_hits() == 0;
@@ -178,6 +204,7 @@ void MemcachedStore::visit(const MetricVisitor& visitor) const {
            {},
            {}});
   for (const auto& shard : ring_->shards()) visit_figures(shard->figures(), shard->name(), visitor);
+  peer_lags_->visit(visitor);
   if (!other_) return;
   for (const auto& shard : other_->shards()) visit_read_figures(shard->figures(), shard->name(), visitor);
 }

@@ -18,11 +18,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <random>
 #include <vector>
 
 #include "daemon/count/counter_ring.h"
 #include "daemon/count/counter_store.h"
+#include "daemon/count/peer_lags.h"
 #include "daemon/result.h"
 
 namespace popgate {
@@ -50,6 +52,9 @@ class MemcachedStore final : public CounterStore {
   [[nodiscard]] std::vector<SlotCount> slots_of(const Key& key) const override;
   [[nodiscard]] bool counters_lost(const Key& key, PopInstant now) const override;
   [[nodiscard]] bool is_degraded(const Key& key) const override;
+  [[nodiscard]] std::optional<CountLag> lag() const override { return ring_->lag(); }
+  void use_peer_lags(std::span<const PeerLag> peers, PopInstant now) override;
+  [[nodiscard]] PeerDoubt peer_doubt(const Key& key) const override;
   [[nodiscard]] bool idle() const override;
   [[nodiscard]] std::vector<ShardStatus> shards() const override { return ring_->status().shards; }
   [[nodiscard]] std::vector<RingStatus> rings() const override;
@@ -63,6 +68,7 @@ class MemcachedStore final : public CounterStore {
 
  private:
   MemcachedStore(Setup setup, TotalsFunction totals);
+  [[nodiscard]] Status also_read(const CountersConfig& config, CounterRing::Setup ring_setup);
   void answered(WindowIndex index, bool fresh, PopInstant now);
   void answered_by_other(WindowIndex other_index, bool fresh, PopInstant now);
   void ask_other(const KeyWindow& window, PopInstant now);
@@ -76,9 +82,11 @@ class MemcachedStore final : public CounterStore {
   std::mt19937_64 random_;
   std::unique_ptr<CounterRing> ring_;
   std::unique_ptr<CounterRing> other_;  // may be null
+  std::optional<PeerLags> peer_lags_;   // never empty once made
   std::vector<WindowIndex> submitted_;  // keys of the sums being submitted, each once or more
   std::vector<SlotCount> slot_counts_;  // of the key being reported
   std::uint64_t unknown_rule_hits_ = 0;
+  bool is_held_ = false;
 };
 
 }  // namespace popgate

@@ -24,6 +24,7 @@ void Shard::add_due(WindowIndex index) {
   if (windows_.at(index).due) return;
   windows_.set_due(index, true);
   due_.push_back(index);
+  look_at_waiting();
 }
 
 void Shard::pump(PopInstant now) {
@@ -31,6 +32,7 @@ void Shard::pump(PopInstant now) {
          connection_.batches_in_flight() < setup_.batches_in_flight && !(due_.empty() && chains_.empty())) {
     send_batch(now);
   }
+  look_at_waiting();
 }
 
 void Shard::hold(bool hold) {
@@ -217,12 +219,23 @@ void Shard::server_error(const BatchIncrement& increment, const MemcachedReply& 
     return not_reachable(reply.text);
   }
   wait_for_tick(increment);
-  if (reply.text == "Connection refused") not_reachable(reply.text);
+  if (reply.text == "Connection refused") return not_reachable(reply.text);
+  ++figures_.refused_for_memory;
+  if (!memory_log_limiter_.allow(setup_.reactor->host_now())) return;
+  spdlog::warn("count: shard {} has no memory for a counter ({}); its hits wait, and expire with their slot",
+               setup_.name, reply.text);
 }
 
 void Shard::make_uncertain(const BatchIncrement& increment) {
   figures_.uncertain += increment.hits;
   windows_.uncertain(increment.window, increment.slot, increment.hits);
+  const KeyWindow& window = windows_.at(increment.window);
+  std::uint64_t of_key = 0;
+  for (const CountedSlot& slot : window.slots) of_key += slot.uncertain;
+  if (uncertain_until_ <= setup_.reactor->wall_now()) uncertain_most_ = 0;
+  uncertain_most_ = std::max(uncertain_most_, of_key);
+  const PopInstant leaves = window.key_slots().end(increment.slot) + window.shape.window + window.shape.tolerance;
+  uncertain_until_ = std::max(uncertain_until_, leaves);
 }
 
 // Not sent again at once: a shard without memory would be asked in a tight loop.
@@ -253,8 +266,7 @@ void Shard::abandon_chains() {
 
 void Shard::read_answered(const ShardBatch& batch, const BatchRead& read, std::optional<std::uint64_t> value) {
   if (read.window == kNoWindow) {
-    if (loss_.generation_read(value, batch.made_at, setup_.reactor->wall_now()))
-      note_loss("its generation key is gone or another", log_limiter_);
+    if (loss_.generation_read(value, batch.made_at, setup_.reactor->wall_now())) note_generation_loss();
     return;
   }
   CountedSlot* const slot = KeyWindows::slot_of(windows_.at(read.window), read.slot);
@@ -262,8 +274,15 @@ void Shard::read_answered(const ShardBatch& batch, const BatchRead& read, std::o
   observe(*slot, value.value_or(0), batch.made_at);
 }
 
+void Shard::note_generation_loss() {
+  ++figures_.generation_changes;
+  note_loss("its generation key is gone or another", log_limiter_);
+}
+
 void Shard::observe(CountedSlot& slot, std::uint64_t total, PopInstant asked_at) {
-  if (loss_.slot_read(slot, total, asked_at, setup_.reactor->wall_now())) note_loss("a total fell", log_limiter_);
+  if (!loss_.slot_read(slot, total, asked_at, setup_.reactor->wall_now())) return;
+  ++figures_.totals_fallen;
+  note_loss("a total fell", log_limiter_);
 }
 
 void Shard::get_failed(std::string_view error) { not_reachable(error); }
@@ -349,6 +368,46 @@ void Shard::connection_ended(std::string_view reason, bool timed_out) {
 }
 
 void Shard::generation_answered(const MemcachedReply& /*reply*/) {}  // the read behind it tells what stands there now
+
+void Shard::watched(bool watched) {
+  if (figures_.watched == watched) return;
+  figures_.watched = watched;
+  if (!eviction_log_limiter_.allow(setup_.reactor->host_now())) return;
+  if (watched) {
+    spdlog::info("count: shard {}: its statistics can be read again", setup_.name);
+  } else {
+    spdlog::warn(
+        "count: shard {}: its statistics cannot be read, so evictions would not be seen; upper bounds of its keys "
+        "are unknown meanwhile",
+        setup_.name);
+  }
+}
+
+void Shard::misplaced(bool misplaced) {
+  if (misplaced || figures_.misplaced) loss_.note(setup_.reactor->wall_now());
+  figures_.misplaced = misplaced;
+  if (!misplaced) return;
+  ++figures_.misplacements;
+  note_loss("probes that belong on it were found elsewhere or nowhere: see popgatectl ring-check", log_limiter_);
+}
+
+std::optional<ShardLag> Shard::lag(ShardIndex index) const {
+  ShardLag lag{.shard = index};
+  if (waiting_) lag.waiting = setup_.reactor->host_now() - waiting_since_;
+  if (uncertain_until_ > setup_.reactor->wall_now()) {
+    lag.uncertain_most = uncertain_most_;
+    lag.uncertain_until = uncertain_until_;
+  }
+  const bool says_something = lag.waiting.count() > 0 || lag.uncertain_most > 0;
+  return says_something ? std::optional(lag) : std::nullopt;
+}
+
+// A shard that keeps up has nothing left to send after each flush.
+void Shard::look_at_waiting() {
+  const bool waits = !due_.empty() || !next_tick_.empty() || !chains_.empty();
+  if (waits && !waiting_) waiting_since_ = setup_.reactor->host_now();
+  waiting_ = waits;
+}
 
 void Shard::items_evicted(std::uint64_t items) {
   figures_.evictions += items;

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "daemon/backoff.h"
+#include "daemon/count/count_lag.h"
 #include "daemon/count/counter_loss.h"
 #include "daemon/count/degraded_state.h"
 #include "daemon/count/key_windows.h"
@@ -61,11 +62,19 @@ class Shard : private ShardConnectionOwner {
 
   /// The shard's memcached says so.
   void items_evicted(std::uint64_t items);
+  /// Whether its memcached can be asked for that: what nobody can see may have happened.
+  void watched(bool watched);
+  /// A check of the ring found probes of this shard elsewhere, or (`false`) where they should be.
+  void misplaced(bool misplaced);
+  /// What peers are to know. Empty when there is nothing.
+  [[nodiscard]] std::optional<ShardLag> lag(ShardIndex index) const;
 
   [[nodiscard]] bool is_reachable() const { return figures_.reachable; }
   /// It cannot be counted on: rules do what their on_counter_failure says.
   [[nodiscard]] bool is_degraded() const { return figures_.degraded; }
-  [[nodiscard]] bool counters_lost(const WindowShape& shape, PopInstant now) const { return loss_.affects(shape, now); }
+  [[nodiscard]] bool counters_lost(const WindowShape& shape, PopInstant now) const {
+    return !figures_.watched || figures_.misplaced || loss_.affects(shape, now);
+  }
   [[nodiscard]] const std::string& name() const { return setup_.name; }
   [[nodiscard]] const ShardFigures& figures() const { return figures_; }
 
@@ -106,11 +115,13 @@ class Shard : private ShardConnectionOwner {
   void wait_for_tick(const BatchIncrement& increment);
   void abandon_chains();
   void observe(CountedSlot& slot, std::uint64_t total, PopInstant asked_at);
+  void note_generation_loss();
   void note_loss(std::string_view sign, LogLimiter& limiter);
   void now_reachable(PopInstant now);
   void not_reachable(std::string_view reason);
   void try_again();
   void look_at_state();
+  void look_at_waiting();
 
   Setup setup_;
   KeyWindows& windows_;
@@ -132,8 +143,13 @@ class Shard : private ShardConnectionOwner {
   PopInstant reachable_since_ = kNever;
   CounterLoss loss_;
   DegradedState state_;
+  bool waiting_ = false;  // something is to be sent and was not
+  HostInstant waiting_since_{};
+  std::uint64_t uncertain_most_ = 0;  // of one key, until uncertain_until_
+  PopInstant uncertain_until_ = kNever;
   ShardFigures figures_;
   LogLimiter log_limiter_;
+  LogLimiter memory_log_limiter_;
   LogLimiter eviction_log_limiter_;  // the counters that are missed for it must not crowd out the reason
 };
 

@@ -26,6 +26,12 @@ struct ShardFigures {
   std::uint64_t disconnects = 0;
   std::uint64_t losses = 0;
   std::uint64_t evictions = 0;
+  std::uint64_t generation_changes = 0;
+  std::uint64_t totals_fallen = 0;
+  std::uint64_t misplacements = 0;
+  std::uint64_t refused_for_memory = 0;
+  bool watched = true;  // for evictions; until the first question should have been answered
+  bool misplaced = false;
   microseconds round_trip{0};  // of the last complete batch
 };
 

@@ -5,7 +5,9 @@
 //     lo  = sum of (known + unsent) over slots that start strictly later than now - W + D
 //     est = sum of (known + unsent) x the fraction of the slot that lies later than now - W
 //     hi  = sum of (known + unsent + hidden) over slots that end later than now - W - D
-//           unknown unless every slot was just read, after lost counters, and while the shard cannot be counted on
+//           + what peers say may have been counted or not
+//           unknown unless every slot was just read, after lost counters, while the shard cannot be counted on, and
+//           while a peer holds hits back or nobody knows whether it does
 //
 // With k = 1 and D = 0, est is the two-counter estimate that the field uses: previous x (1 - elapsed) + current.
 // All three stop at the slot of now + D: a slot further ahead was left by a clock that has stepped back.

@@ -54,6 +54,26 @@ TEST_F(DegradedShard, is_entered_and_left_with_delay_and_hits_held_meanwhile_are
   EXPECT_EQ(metric("popgate_count_shard_degraded_left"), 1);
 }
 
+TEST_F(DegradedShard, peers_are_told_how_long_hits_wait_and_how_many_are_uncertain) {
+  ASSERT_TRUE(ready);
+  EXPECT_TRUE(node->store().lag()->shards.empty()) << "a shard that keeps up has nothing to tell";
+  servers[0]->freeze();
+  node->hit(test_key(1), 5);  // on its way, and never answered
+  ASSERT_TRUE(run_until(loop, [&] { return node->column(LedgerColumn::kUncertain) == 5; }));
+  node->hit(test_key(2), 1);  // waits here
+  const HostInstant waits_since = HostClock::now();
+  ASSERT_TRUE(run_until(loop, [&] { return HostClock::now() - waits_since > milliseconds(100); }));
+  const CountLag lag = *node->store().lag();
+  ASSERT_EQ(lag.shards.size(), 1U);
+  EXPECT_EQ(lag.shards[0].shard, 0);
+  EXPECT_GE(lag.shards[0].waiting, milliseconds(100));
+  EXPECT_EQ(lag.shards[0].uncertain_most, 5U);
+  EXPECT_GT(lag.shards[0].uncertain_until, PopClock::now() + std::chrono::seconds(50));
+  servers[0]->thaw();
+  ASSERT_TRUE(run_until(loop, [&] { return node->store().idle(); }));
+  ASSERT_TRUE(run_until(loop, [&] { return node->store().lag()->shards[0].waiting.count() == 0; }));
+}
+
 TEST_F(DegradedShard, is_at_once_while_increments_are_held_back) {
   ASSERT_TRUE(ready);
   node->store().hold_increments(true);

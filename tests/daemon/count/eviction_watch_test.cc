@@ -32,10 +32,13 @@ TEST(EvictionWatch, tells_what_memcached_evicted_since_the_last_answer) {
   SocketTransport sockets(loop);
   std::uint64_t evicted = 0;
   int answers = 0;
-  EvictionWatch watch(loop, sockets, *address, std::chrono::seconds(5), [&](std::uint64_t items) {
-    evicted += items;
-    ++answers;
-  });
+  EvictionWatch watch(loop, sockets, *address, std::chrono::seconds(5),
+                      {.evicted =
+                           [&](std::uint64_t items) {
+                             evicted += items;
+                             ++answers;
+                           },
+                       .sees = [](bool sees) { EXPECT_TRUE(sees); }});
   ASSERT_TRUE(run_until(loop, [&] { return !watch.is_asking(); }));
   EXPECT_EQ(evicted, 0u);
   overfill(memcached);
@@ -55,7 +58,8 @@ TEST(EvictionWatch, a_server_that_is_gone_or_restarts_is_no_eviction) {
   SocketTransport sockets(loop);
   std::uint64_t evicted = 0;
   overfill(memcached);
-  EvictionWatch watch(loop, sockets, *address, std::chrono::seconds(5), [&](std::uint64_t items) { evicted += items; });
+  EvictionWatch watch(loop, sockets, *address, std::chrono::seconds(5),
+                      {.evicted = [&](std::uint64_t items) { evicted += items; }, .sees = [](bool) {}});
   ASSERT_TRUE(run_until(loop, [&] { return !watch.is_asking(); }));
   EXPECT_EQ(evicted, 0u) << "what was evicted before is not news";
   memcached.kill();
@@ -65,6 +69,23 @@ TEST(EvictionWatch, a_server_that_is_gone_or_restarts_is_no_eviction) {
   watch.ask();
   ASSERT_TRUE(run_until(loop, [&] { return !watch.is_asking(); }));
   EXPECT_EQ(evicted, 0u);
+}
+
+// Nobody may take silence for "nothing was evicted".
+TEST(EvictionWatch, says_when_it_cannot_see_and_when_it_can_again) {
+  process::Memcached memcached({.megabytes = 2});
+  const auto address = SocketAddress::resolve(Endpoint{"127.0.0.1", memcached.port(), ""});
+  ASSERT_TRUE(address) << address.error();
+  EventLoop loop;
+  SocketTransport sockets(loop);
+  bool sees = false;
+  EvictionWatch watch(loop, sockets, *address, milliseconds(20),
+                      {.evicted = [](std::uint64_t) {}, .sees = [&](bool now) { sees = now; }}, milliseconds(50));
+  ASSERT_TRUE(run_until(loop, [&] { return sees; }));
+  memcached.freeze();
+  ASSERT_TRUE(run_until(loop, [&] { return !sees; }));
+  memcached.thaw();
+  ASSERT_TRUE(run_until(loop, [&] { return sees; }));
 }
 
 }  // namespace

@@ -266,8 +266,13 @@ TEST_P(Cluster, a_node_whose_clock_is_off_sends_nothing_and_judges_its_own_hits)
   counting->store().hold_increments(false);
   counting->store().tick(PopClock::now());
   ASSERT_TRUE(settles(*counting));
-  EXPECT_EQ(counting->column(LedgerColumn::kDelivered), 7U);
-  EXPECT_EQ(counting->column(LedgerColumn::kUncertain), 0U);
+  EXPECT_EQ(counting->column(LedgerColumn::kDelivered), 4U);
+  EXPECT_EQ(counting->column(LedgerColumn::kDropped), 3U) << "stamped by a clock that was off: never counted";
+  EXPECT_EQ(counting->metric("popgate_count_hits_clock_off_dropped"), 3);
+  counting->hit(test_key(1), 2);
+  ASSERT_TRUE(settles(*counting));
+  EXPECT_EQ(counting->column(LedgerColumn::kDelivered), 6U);
+  expect_every_hit_is_accounted(*counting);
 }
 
 TEST_P(Cluster, totals_beyond_31_and_32_bits_are_read_whole) {

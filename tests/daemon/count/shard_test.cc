@@ -109,7 +109,7 @@ TEST_F(OddShard, the_creation_chain_ends) {
   EXPECT_EQ(increments(), 4u) << "the first command and three more";
 }
 
-TEST_F(OddShard, hits_of_a_creation_chain_that_a_hold_cuts_wait_like_others) {
+TEST_F(OddShard, hits_of_a_creation_chain_that_a_hold_cuts_wait_and_are_dropped_like_others) {
   bool first = true;
   start([&](const Command& command) -> std::string {
     const bool counter = command.verb == "add" && command.line.find(":generation") == std::string::npos;
@@ -122,7 +122,7 @@ TEST_F(OddShard, hits_of_a_creation_chain_that_a_hold_cuts_wait_like_others) {
   EXPECT_EQ(increments(), 1u) << "nothing is sent while held";
   node->store().hold_increments(false);
   ASSERT_TRUE(settles());
-  EXPECT_EQ(node->column(LedgerColumn::kDelivered), 3u);
+  EXPECT_EQ(node->column(LedgerColumn::kDropped), 3u);
   expect_every_hit_is_accounted();
 }
 

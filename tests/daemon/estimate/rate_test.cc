@@ -125,6 +125,26 @@ TEST(Rate, bounds_fall_when_a_whole_slot_leaves) {
             13'000'000 + 20'000);  // unknown now, and perhaps known by then
 }
 
+TEST(Rate, peers_add_what_is_uncertain_with_them_and_make_hi_unknown_while_they_hold_hits) {
+  const KeySlots slots(WindowShape::make(seconds(60), 6, milliseconds(20)), kNoPhase);
+  const std::vector<SlotCount> counts{{.slot = 9, .known = 10}};
+  SlotTotals totals = totals_of(counts);
+  totals.peers.uncertain = 3;
+  EXPECT_EQ(estimate_rate(totals, slots, at(97), std::nullopt).hi, 13U);
+  EXPECT_EQ(estimate_rate(totals, slots, at(97), std::nullopt).lo, 10U);
+  totals.peers.unknown = true;
+  EXPECT_FALSE(estimate_rate(totals, slots, at(97), std::nullopt).hi.has_value());
+}
+
+TEST(Rate, hi_is_unknown_unless_every_slot_was_just_read) {
+  const KeySlots slots(WindowShape::make(seconds(60), 6, milliseconds(20)), kNoPhase);
+  const std::vector<SlotCount> counts{{.slot = 9, .known = 10, .unsent = 2}};
+  SlotTotals totals = totals_of(counts);
+  totals.fresh = false;
+  EXPECT_FALSE(estimate_rate(totals, slots, at(97), std::nullopt).hi.has_value());
+  EXPECT_EQ(estimate_rate(totals, slots, at(97), std::nullopt).lo, 12U);
+}
+
 double figure_of(const Rate& rate, RateFigure figure) {
   if (figure == RateFigure::kEstimate) return rate.estimate;
   return static_cast<double>(figure == RateFigure::kLo ? rate.lo : rate.hi.value());
