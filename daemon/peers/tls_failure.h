@@ -27,7 +27,7 @@ enum class TlsFailureKind : std::uint8_t {
   kWrongName,       // another node's, another PoP's or nobody's certificate
   kBadCertificate,  // anything else about its certificate
   kRefusedHere,     // it sent an alert: it does not want this node
-  kUnfinished,      // the connection ended within the handshake
+  kUnfinished,      // the connection ended, or time did, within the handshake
   kRubbish,         // bytes that TLS does not allow, or that somebody changed on the way
 };
 inline constexpr std::size_t kTlsFailureKinds = 11;

@@ -36,6 +36,9 @@ TlsStream::TlsStream(bufferevent* event, SSL* ssl, Setup setup, const Events& ev
       dialled_(setup.address.has_value()) {}
 
 TlsStream::~TlsStream() {
+  if (!dialled_ && proven_.empty() && !ended_) {
+    events_.on_failure({TlsFailureKind::kUnfinished, "TLS: the handshake did not end in time"});
+  }
   events_.on_gone(*this);
   if (!ended_ && !proven_.empty()) (void)SSL_shutdown(ssl_);
   if (!dialled_ && proven_.empty()) linger();
@@ -91,7 +94,7 @@ void TlsStream::judge_again(const TlsCredentials& credentials, PopInstant now) {
 std::string TlsStream::error_text() {
   const int socket_error = EVUTIL_SOCKET_ERROR();
   const std::optional<TlsFailure> failed = failure();
-  ended_ = true;
+  ended_ = !distrusted_;  // a connection that is cut for its certificate is in order as such, and says so
   if (failed) {
     is_plain_ = failed->kind == TlsFailureKind::kPlainText;
     events_.on_failure(*failed);

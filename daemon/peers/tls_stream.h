@@ -65,7 +65,7 @@ class TlsStream final : public BuffereventStream {
   std::unique_ptr<TlsHandshake> handshake_;
   SSL* ssl_;  // the bufferevent's
   bool dialled_;
-  bool ended_ = false;
+  bool ended_ = false;     // by an error, after which OpenSSL must not be asked to send anything
   bool is_plain_ = false;  // the other side does not speak TLS
   std::string proven_;
   std::optional<TlsFailure> distrusted_;

@@ -28,12 +28,12 @@ microseconds alarm_interval(const TlsCredentials& credentials, PopInstant now) {
 }  // namespace
 
 Result<std::unique_ptr<TlsTransport>> TlsTransport::make(EventLoop& loop, Reactor& clock,
-                                                         SharedTlsCredentials credentials) {
+                                                         SharedTlsCredentials credentials, microseconds judge_every) {
   auto context = TlsContext::make(std::move(credentials));
   if (!context) return Error{"mesh.tls: " + context.error()};
   std::unique_ptr<TlsTransport> transport(new TlsTransport(loop, clock, *std::move(context)));
   transport->sound_alarm();
-  transport->judge_timer_.start_every(kJudgeAgain);
+  transport->judge_timer_.start_every(judge_every);
   return transport;
 }
 

@@ -40,7 +40,8 @@ class TlsTransport final : public Transport {
  public:
   /// The loop carries the sockets; `clock` tells the time by which certificates are judged.
   [[nodiscard]] static Result<std::unique_ptr<TlsTransport>> make(EventLoop& loop, Reactor& clock,
-                                                                  SharedTlsCredentials credentials);
+                                                                  SharedTlsCredentials credentials,
+                                                                  microseconds judge_every = kJudgeAgain);
   ~TlsTransport() override;
 
   [[nodiscard]] std::unique_ptr<Stream> dial(const SocketAddress& address, const std::string& node) override;

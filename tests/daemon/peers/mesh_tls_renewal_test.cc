@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Certificates and CAs are replaced under a live mesh; what is no longer trusted is cut.
+#include <event2/event.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -100,13 +101,24 @@ TEST_F(MeshTlsRenewalTest, a_certificate_that_expires_on_a_live_connection_ends_
   pop.use_tls("b", pop.credentials("b", pop.ca.issue({.names = "URI:popgate://test/b", .until = end})));
   start_settled();
   MeshNode& a = pop.node("a");
-  a.reactor.wall_offset = hours(3);
-  ASSERT_TRUE(a.tls->use(a.tls->credentials())) << "a reload judges at once; else the timer does";
+  a.reactor.wall_offset = hours(3);  // the timer finds out
   ASSERT_TRUE(pop.run_until([&] { return !a.peer("b").up_to_date && !a.peer("b").heard; }));
   EXPECT_THAT(a.peer("b").last_error, HasSubstr("expired certificate: found \"popgate://test/b\""));
   EXPECT_TRUE(a.peer("c").up_to_date);
   a.reactor.wall_offset = hours(0);
   ASSERT_TRUE(pop.run_until([&] { return pop.settled(); }));
+}
+
+TEST_F(MeshTlsRenewalTest, a_reload_judges_at_once) {
+  const PopInstant end = PopClock::now() + hours(2);
+  pop.use_tls("b", pop.credentials("b", pop.ca.issue({.names = "URI:popgate://test/b", .until = end})));
+  start_settled();
+  MeshNode& a = pop.node("a");
+  a.reactor.wall_offset = hours(3);
+  ASSERT_TRUE(a.tls->use(a.tls->credentials()));
+  EXPECT_EQ(a.figure("popgate_peers_tls_failures", "expired"), 0) << "nothing ends within a call";
+  event_base_loop(pop.base(), EVLOOP_NONBLOCK);
+  EXPECT_EQ(a.figure("popgate_peers_tls_failures", "expired"), 2) << "both directions";
 }
 
 TEST_F(MeshTlsRenewalTest, a_clock_that_is_set_back_cuts_nobody) {

@@ -92,7 +92,7 @@ MeshNode& PopOfMeshes::start(const std::string& name, const Tune& tune) {
 void PopOfMeshes::use_tls(const std::string& name, SharedTlsCredentials credentials) {
   kill(name);
   MeshNode& me = nodes_.at(name);
-  auto transport = TlsTransport::make(loop_, me.reactor, std::move(credentials));
+  auto transport = TlsTransport::make(loop_, me.reactor, std::move(credentials), milliseconds(50));
   EXPECT_TRUE(transport) << transport.error();
   if (transport) me.tls = *std::move(transport);
 }
