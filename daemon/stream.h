@@ -52,6 +52,8 @@ class Stream {
 
   /// How long the other side takes to answer, as far as the transport can tell; empty until it has answered once.
   [[nodiscard]] virtual std::optional<microseconds> round_trip() const { return std::nullopt; }
+  /// Once it has ended: because one side does not accept the other, which another attempt will not change soon.
+  [[nodiscard]] virtual bool is_refused() const { return false; }
   /// The name that the other side proved to have; empty where the transport proves none.
   [[nodiscard]] virtual std::string proven_name() const { return {}; }
 };

@@ -63,7 +63,7 @@ void Connection::stream_drained() {
 
 void Connection::stream_ended(const std::string& why) {
   const auto alive = shared_from_this();
-  lose({why});
+  lose({why, false, stream_->is_refused()});
 }
 
 void Connection::stream_readable() {

@@ -34,6 +34,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Stre
   struct Loss {
     std::string why;
     bool rubbish = false;  // the peer sent what is no message of ours
+    bool refused = false;  // one side does not accept the other
   };
   struct Events {
     std::function<void()> on_connected;

@@ -222,6 +222,7 @@ void PeerLink::on_lost(const Connection::Loss& loss) {
     closed_counts_.frames_out += counts.frames_out;
   }
   ++losses_;
+  if (loss.refused) refused_ = true;
   if (loss.rubbish) {
     refused_ = true;
     ++rubbish_cuts_;

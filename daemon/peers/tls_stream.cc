@@ -96,6 +96,7 @@ std::string TlsStream::error_text() {
   const std::optional<TlsFailure> failed = failure();
   ended_ = !distrusted_;  // a connection that is cut for its certificate is in order as such, and says so
   if (failed) {
+    refused_ = failed->kind != TlsFailureKind::kUnfinished;
     is_plain_ = failed->kind == TlsFailureKind::kPlainText;
     events_.on_failure(*failed);
     return failed->text;

@@ -46,6 +46,7 @@ class TlsStream final : public BuffereventStream {
   ~TlsStream() override;
 
   void flush() override;
+  [[nodiscard]] bool is_refused() const override { return refused_; }
   [[nodiscard]] std::string proven_name() const override { return proven_; }
 
   /// Ends the connection when its certificate would be refused now.
@@ -65,7 +66,8 @@ class TlsStream final : public BuffereventStream {
   std::unique_ptr<TlsHandshake> handshake_;
   SSL* ssl_;  // the bufferevent's
   bool dialled_;
-  bool ended_ = false;     // by an error, after which OpenSSL must not be asked to send anything
+  bool ended_ = false;  // by an error, after which OpenSSL must not be asked to send anything
+  bool refused_ = false;
   bool is_plain_ = false;  // the other side does not speak TLS
   std::string proven_;
   std::optional<TlsFailure> distrusted_;

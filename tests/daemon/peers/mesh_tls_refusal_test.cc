@@ -107,6 +107,20 @@ TEST(MeshTlsRefusal, a_member_of_the_pop_cannot_speak_for_another) {
   EXPECT_EQ(pop.node("a").figure("popgate_peers_hellos_refused"), pop.node("b").peer("a").losses);
 }
 
+TEST(MeshTlsRefusal, a_refused_peer_is_not_dialled_again_and_again) {
+  TlsPop pop({"a", "b"});
+  pop.use_tls("b", of_pop(pop, "other", "b"));
+  pop.start("b");
+  pop.start("a", [](MeshOptions& options) {
+    options.timings.backoff_first = std::chrono::minutes(10);
+    options.timings.backoff_longest = std::chrono::minutes(10);
+  });
+  ASSERT_TRUE(pop.run_until([&] { return pop.node("a").peer("b").losses == 1; }));
+  const std::uint64_t losses = pop.node("b").peer("a").losses;
+  ASSERT_TRUE(pop.run_until([&] { return pop.node("b").peer("a").losses >= losses + 10; })) << "b is quick to try";
+  EXPECT_EQ(pop.node("a").peer("b").losses, 1U);
+}
+
 TEST(MeshTlsRefusal, a_plain_peer_and_a_peer_under_tls_both_say_what_is_missing) {
   TlsPop pop({"a", "b"});
   pop.node("b").tls.reset();
