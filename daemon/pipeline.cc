@@ -106,12 +106,14 @@ Status Pipeline::open_publish() {
 // What the last daemon recorded is in force again before any worker is attached.
 void Pipeline::take_over() {
   const HostInstant now = setup_.reactor.host_now();
-  const Restored restored = publisher_->restore([&](Mitigation entry) { mitigations_->restore(std::move(entry), now); },
-                                                now, setup_.reactor.wall_now());
+  const Restored restored = publisher_->restore(
+      [this](Mitigation entry) { mitigations_->restore(std::move(entry), setup_.reactor.host_now()); }, now,
+      setup_.reactor.wall_now());
   brakes_ = std::make_unique<BrakeControl>(
       BrakeControl::Setup{config_.node, setup_.reactor, rules_, *ledger_, *mitigations_, *publisher_});
   brakes_->restore();
-  publisher_->reconcile([&](const Key& key) { return mitigations_->enforcement(key, now); }, now);
+  publisher_->reconcile([this](const Key& key) { return mitigations_->enforcement(key, setup_.reactor.host_now()); },
+                        now);
   if (restored.found || !config_.mesh) {
     mitigations_->allow_originating(restored.counter);
   } else {

@@ -28,7 +28,7 @@
 #include "daemon/metrics.h"
 #include "daemon/mitigate/mitigation.h"
 #include "daemon/publish/brake_keeper.h"
-#include "daemon/publish/record_file.h"
+#include "daemon/publish/record_keeper.h"
 #include "daemon/publish/table_writer.h"
 #include "daemon/result.h"
 
@@ -60,11 +60,12 @@ class Publisher {
   [[nodiscard]] static Result<std::unique_ptr<Publisher>> open(const PublisherOptions& options,
                                                                std::vector<std::string>& notes);
 
-  /// Hands every record to `give` (Mitigations::restore), its end on this host's clock. Once, first.
-  [[nodiscard]] Restored restore(const std::function<void(Mitigation)>& give, HostInstant now, PopInstant wall);
+  /// Hands every record to `give` (Mitigations::restore), its end on this host's clock. Once, first. Both functions are
+  /// kept, for a state_dir that can be used only later.
+  [[nodiscard]] Restored restore(std::function<void(Mitigation)> give, HostInstant now, PopInstant wall);
   /// Makes the table hold what `enforcement` says for every key that was restored or published so far, and nothing
   /// else. Once, after restore; the first heartbeat.
-  void reconcile(const std::function<std::optional<Enforcement>(const Key&)>& enforcement, HostInstant now);
+  void reconcile(std::function<std::optional<Enforcement>(const Key&)> enforcement, HostInstant now);
 
   /// Records the change, then enforces what now holds for its key (nothing: no entry). Before reconcile only records.
   void publish(const Mitigation& mitigation, const std::optional<Enforcement>& enforcement, HostInstant now);
@@ -92,16 +93,14 @@ class Publisher {
   void visit(const MetricVisitor& visitor) const;
 
  private:
-  Publisher(std::unique_ptr<TableWriter> table, std::unique_ptr<RecordFile> records, const PublisherOptions& options);
-  void note_record(const Status& status, HostInstant now);
+  Publisher(std::unique_ptr<TableWriter> table, std::unique_ptr<RecordKeeper> records, const PublisherOptions& options);
 
   std::unique_ptr<TableWriter> table_;
-  std::unique_ptr<RecordFile> records_;  // null: state_dir cannot be used
+  std::unique_ptr<RecordKeeper> records_;
+  std::function<std::optional<Enforcement>(const Key&)> enforcement_;
   BrakeKeeper brakes_;
   bool reconciled_ = false;
   std::vector<Key> early_keys_;  // published before reconcile: while records are restored, so bounded like them
-  std::uint64_t unrecorded_ = 0;
-  LogLimiter record_log_;
   LogLimiter refusal_log_;
 };
 

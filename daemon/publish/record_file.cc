@@ -55,6 +55,16 @@ Result<std::unique_ptr<RecordFile>> RecordFile::open(const Options& options, std
   return file;
 }
 
+Result<std::unique_ptr<RecordFile>> RecordFile::open_read_only(const Options& options) {
+  const auto boot = read_boot_id();
+  if (!boot) return Error{boot.error()};
+  std::unique_ptr<RecordFile> file(new RecordFile(options, std::nullopt, *boot));
+  file->fd_.reset(::open(options.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file->fd_.is_open()) return system_error(options.path, "cannot open");
+  if (const std::string reason = file->take_over(); !reason.empty()) return Error{options.path + ": " + reason};
+  return file;
+}
+
 Status RecordFile::open_file(std::vector<std::string>& notes) {
   const auto open_or_create = [this] {
     fd_.reset(::open(options_.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));

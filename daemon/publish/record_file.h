@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -59,6 +60,9 @@ class RecordFile {
   [[nodiscard]] static Result<std::unique_ptr<RecordFile>> open(const Options& options,
                                                                 std::vector<std::string>& notes);
 
+  /// One that is only loaded, on a disk that cannot be written. Takes no lock: that is a file, too.
+  [[nodiscard]] static Result<std::unique_ptr<RecordFile>> open_read_only(const Options& options);
+
   /// Gives every record that has not ended for longer than kEndedKept, its end on this host's clock. Once, first.
   [[nodiscard]] Result<Load> load(const std::function<void(Mitigation)>& give, HostInstant now, PopInstant wall);
 
@@ -95,7 +99,7 @@ class RecordFile {
     std::uint64_t damaged = 0;
   };
 
-  RecordFile(Options options, FileLock lock, const BootId& boot)
+  RecordFile(Options options, std::optional<FileLock> lock, const BootId& boot)
       : options_(std::move(options)), lock_(std::move(lock)), boot_(boot) {}
   [[nodiscard]] Status open_file(std::vector<std::string>& notes);
   [[nodiscard]] std::string take_over();
@@ -109,7 +113,7 @@ class RecordFile {
   void hold(Place place, const EntryId& id, HostInstant until, std::uint64_t hash);
 
   Options options_;
-  FileLock lock_;
+  std::optional<FileLock> lock_;
   BootId boot_;
   FileDescriptor fd_;
   bool found_ = false;

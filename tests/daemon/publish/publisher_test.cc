@@ -225,16 +225,49 @@ TEST_F(PublisherTest, second_daemon_on_the_same_folders_is_refused) {
   EXPECT_THAT(third.error(), HasSubstr("mitigations.records: in use by another daemon"));
 }
 
-TEST_F(PublisherTest, state_folder_that_cannot_be_used_is_noted_and_the_daemon_goes_on) {
+TEST_F(PublisherTest, state_folder_that_cannot_be_used_is_noted_and_the_daemon_goes_on_and_makes_up_for_it) {
+  const std::string folder = state_.file("missing");
   std::vector<std::string> notes;
-  auto opened = Publisher::open({run_.path(), state_.file("missing"), 1000, 1, "node-a"}, notes);
+  auto opened = Publisher::open({run_.path(), folder, 1000, 1, "node-a"}, notes);
   ASSERT_TRUE(opened) << opened.error();
   ASSERT_EQ(notes.size(), 1U);
-  EXPECT_THAT(notes[0], HasSubstr("not recorded"));
+  EXPECT_THAT(notes[0], AllOf(HasSubstr(folder), HasSubstr("No such file"), HasSubstr("a restart forgets them")));
   publisher_ = *std::move(opened);
   EXPECT_FALSE(publisher_->restore([](Mitigation) {}, now_, kWall).found);
   reconcile();
   publish(mitigation(kKey, now_ + minutes(1)));
+  EXPECT_TRUE(look_up(kKey).live);
+
+  std::filesystem::create_directory(folder);
+  (void)publisher_->sweep(now_);  // tried a moment ago
+  now_ += kRecordRetryInterval;
+  (void)publisher_->sweep(now_);
+  crash();
+  opened = Publisher::open({run_.path(), folder, 1000, 2, "node-a"}, notes);
+  ASSERT_TRUE(opened) << opened.error();
+  publisher_ = *std::move(opened);
+  std::vector<Key> given;
+  EXPECT_TRUE(publisher_->restore([&](Mitigation m) { given.push_back(m.key); }, now_, kWall).found);
+  EXPECT_EQ(given, std::vector<Key>{kKey});
+}
+
+// As when the disk is mounted after the daemon was started.
+TEST_F(PublisherTest, records_that_come_into_reach_later_are_restored_and_enforced_then) {
+  start();
+  reconcile();
+  publish(mitigation(kKey, now_ + minutes(1)));
+  crash();
+  const std::string away = state_.path() + ".away";
+  std::filesystem::rename(state_.path(), away);
+  start();
+  EXPECT_TRUE(restored_.empty());
+  reconcile();
+  EXPECT_FALSE(look_up(kKey).live);
+  std::filesystem::rename(away, state_.path());
+  now_ += kRecordRetryInterval;
+  wanted_[kKey] = {kKey, 3, now_ + minutes(1), false, false};  // as the set has it once it is restored
+  (void)publisher_->sweep(now_);
+  ASSERT_EQ(restored_.size(), 1U);
   EXPECT_TRUE(look_up(kKey).live);
 }
 

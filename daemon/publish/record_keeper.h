@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The record file, also while it cannot be written: a disk that is full or read-only costs no mitigation.
+//
+// What could not be recorded is in force all the same; it waits here and is tried again, and so is a file that could
+// not be opened. A file that can be read but not written gives what it holds. So a restart forgets something only when
+// it comes before the disk has room again.
+//
+// Threads: the event loop's.
+// Invariants: 1. Of one entry the latest version waits, once.
+// Limits: kUnrecordedMax entries wait; further ones end with the daemon, counted. kRetriesPerTurn of them are tried
+//         every kRecordRetryInterval, none after the first that fails.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/count/log_limiter.h"
+#include "daemon/metrics.h"
+#include "daemon/mitigate/mitigation.h"
+#include "daemon/publish/record_file.h"
+#include "daemon/result.h"
+
+namespace popgate {
+
+inline constexpr std::size_t kUnrecordedMax = 65'536;
+inline constexpr std::size_t kRetriesPerTurn = 1024;
+inline constexpr milliseconds kRecordRetryInterval{1000};
+
+class RecordKeeper {
+ public:
+  using GiveFunction = std::function<void(Mitigation)>;
+
+  /// An empty path: nothing is ever recorded.
+  explicit RecordKeeper(RecordFile::Options options) : options_(std::move(options)) {}
+
+  /// An error when another daemon has the file. That it cannot be used now is a note.
+  [[nodiscard]] Status open(std::vector<std::string>& notes);
+  /// As RecordFile::load; what a file holds that can be opened only later goes to `give`, too.
+  [[nodiscard]] RecordFile::Load load(GiveFunction give, HostInstant now, PopInstant wall);
+
+  void put(const Mitigation& mitigation, HostInstant now);
+  [[nodiscard]] bool holds(const EntryId& id) const;
+  /// Every key with a record, each once, in order.
+  [[nodiscard]] std::vector<Key> keys() const { return file_ ? file_->keys() : read_keys_; }
+  std::size_t sweep(std::size_t places_max, HostInstant now) { return file_ ? file_->sweep(places_max, now) : 0; }
+  /// Tries again what could not be done. Returns the keys of entries that were given.
+  [[nodiscard]] std::vector<Key> retry(HostInstant now);
+
+  /// Entries in force that a restart would forget.
+  [[nodiscard]] std::size_t unrecorded() const { return unrecorded_.size(); }
+  void visit(const MetricVisitor& visitor) const;
+
+ private:
+  void wait(const Mitigation& mitigation);
+  [[nodiscard]] std::vector<Key> reopen(HostInstant now);
+  void record_waiting(HostInstant now);
+
+  RecordFile::Options options_;
+  std::unique_ptr<RecordFile> file_;  // null: it cannot be used now
+  std::unique_ptr<RecordFile> read_;  // until load(): one that can only be read
+  std::vector<Key> read_keys_;
+  GiveFunction give_;
+  microseconds wall_ahead_{0};  // of the boot-time clock, when load() was called
+  std::map<EntryId, Mitigation> unrecorded_;
+  HostInstant retry_at_{};
+  std::uint64_t failures_ = 0;
+  std::uint64_t given_up_ = 0;
+  LogLimiter log_;
+};
+
+}  // namespace popgate
