@@ -168,12 +168,22 @@ AdminAnswer ask_admin(const std::filesystem::path& socket_path, const std::strin
 
 void Node::configure(const std::string& yaml) { write_file(config_file(), yaml, kOwnerOnly); }
 
+std::string Node::config() const {
+  std::ostringstream text;
+  text << std::ifstream(config_file()).rdbuf();
+  return text.str();
+}
+
 void Node::start() {
+  if (!starts()) fail(name_ + " did not start:\n" + daemon_->output());
+}
+
+bool Node::starts() {
   daemon_.emplace(std::vector<std::string>{POPGATE_DAEMON, "--config", config_file().string()}, surroundings_);
   // A socket file may be left from a killed daemon: what counts is an answer.
   const bool answers =
       eventually([&] { return !daemon_->running() || ask_admin(admin_socket(), "GET", "/status").status == 200; });
-  if (!answers || !daemon_->running()) fail(name_ + " did not start:\n" + daemon_->output());
+  return answers && daemon_->running();
 }
 
 int Node::stop() { return daemon_->stop().value_or(-1); }

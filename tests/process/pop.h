@@ -51,7 +51,12 @@ class Node {
 
   /// Writes the configuration; used at the next start or reload.
   void configure(const std::string& yaml);
+  /// What is configured.
+  [[nodiscard]] std::string config() const;
+  /// Returns once it answers; throws when it does not.
   void start();
+  /// The same without an exception: false when it ended instead.
+  [[nodiscard]] bool starts();
   /// SIGTERM; the exit status.
   int stop();
   void kill() { daemon_->kill_now(); }
