@@ -28,6 +28,7 @@ block yaml 1 > "$work/one.yml"
 
 echo 000102030405060708090a0b0c0d0e0f > "$work/secret"
 chmod 600 "$work/secret"
+"$source/scripts/make-certs" "$work" fra edge-1 > "$work/make-certs.log"
 { block yaml 1; block yaml 2 | sed "s|/etc/popgate/secret|$work/secret|"; } > "$work/more.yml"
 "$build/popgated" --check-config "$work/more.yml"
 "$build/popgated" --print-nutcracker "$work/more.yml" | grep -q 'hash: md5'
