@@ -382,7 +382,8 @@ json OperatorViews::slots_and_rate(const NamedKey& named) const {
                           .slots = counts,
                           .fresh = true,  // the bracket is of what was last read
                           .counters_lost = stages_.store.counters_lost(named.key, now),
-                          .degraded = degraded};
+                          .degraded = degraded,
+                          .peers = stages_.store.peer_doubt(named.key)};
   const Rate rate = estimate_rate(totals, slots, now, lifted_through(stages_.mitigations, slots, named.key));
   return {{"slots", listed},
           {"rate", rate_of(rate)},

@@ -13,6 +13,7 @@ namespace popgate {
 namespace {
 
 constexpr milliseconds kHeartbeatPeriod{100};
+constexpr milliseconds kHeardWithin{1000};  // four heartbeats of the mesh
 // A node without a record file must not decide before it knows the counters of its former self; when no peer can tell
 // within this time, there is none that remembers.
 constexpr milliseconds kFreshStartWait{5000};
@@ -143,11 +144,13 @@ Status Pipeline::join_mesh() {
                    .timings = {},
                    .brakes = &brakes_->brakes(),
                    .figures = [this] { return figures(); },
-                   .on_snapshot = [this](const std::string&) { mitigations_->allow_originating(0); }},
+                   .on_snapshot = [this](const std::string&) { mitigations_->allow_originating(0); },
+                   .count_lag = [this] { return store_->lag(); }},
                   *mitigations_);
   if (!mesh) return Error{mesh.error()};
   mesh_ = *std::move(mesh);
   brakes_->use_mesh(mesh_.get());
+  look_at_lags();  // nobody is heard yet
   return {};
 }
 
@@ -242,12 +245,29 @@ void Pipeline::pass_on(const Mitigation& mitigation, const Origin& origin) {
 
 void Pipeline::beat() {
   const HostInstant now = setup_.reactor.host_now();
-  if (mesh_) look_at_clocks();
+  if (mesh_) {
+    look_at_clocks();
+    look_at_lags();
+  }
   publisher_->heartbeat(now);
   closed_keys_->renew(*rules_, {now, setup_.reactor.wall_now()});
   mitigations_->expire(now);
   publisher_->sweep(now);
   brakes_->tick();
+}
+
+// Upper bounds hold only as far as it is known what the peers have not counted yet.
+void Pipeline::look_at_lags() {
+  const HostInstant now = setup_.reactor.host_now();
+  std::vector<PeerLag> lags;
+  for (PeerStatus& peer : mesh_->status().peers) {
+    const bool heard = peer.heard && peer.last_heard && now - *peer.last_heard < kHeardWithin;
+    lags.push_back({.node = std::move(peer.name),
+                    .heard = heard,
+                    .said_goodbye = peer.said_goodbye,
+                    .lag = std::move(peer.count_lag)});
+  }
+  store_->use_peer_lags(lags, setup_.reactor.wall_now());
 }
 
 // A node whose clock is off must not count into the shared slots.

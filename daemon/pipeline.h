@@ -98,6 +98,7 @@ class Pipeline {
   [[nodiscard]] wire::NodeFigures figures() const;
   void beat();
   void look_at_clocks();
+  void look_at_lags();
   void judge(const SlotTotals& totals, PopInstant now);
   void tell_degraded(const Rule& rule, const Key& key, const JudgedTotals& judged);
   void pass_on(const Mitigation& mitigation, const Origin& origin);

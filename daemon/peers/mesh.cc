@@ -93,7 +93,8 @@ Mesh::Mesh(Reactor& reactor, Transport& transport, MeshOptions options, Mitigati
                identity_of(options_),
                options_.timings,
                options_.output_bytes_max,
-               std::mt19937_64(options_.seed)},
+               std::mt19937_64(options_.seed),
+               options_.count_lag},
       session_events_{
           .admit = [this](PeerSession& session, const wire::Hello& hello) { return admit(session, hello); },
           .on_snapshot =
@@ -273,6 +274,7 @@ MeshStatus Mesh::status() const {
       if (peer.figures && context_.brakes != nullptr) {
         peer.brakes_equal = peer.figures->brakes_digest == context_.brakes->digest();
       }
+      peer.count_lag = session->count_lag();
       add(counts, session->counts());
     }
     peer.bytes_in = counts.bytes_in;

@@ -62,6 +62,8 @@ struct MeshOptions {
   std::function<wire::NodeFigures()> figures;
   /// A peer's whole set has arrived: what this node did not know of itself, it knows now (allow_originating).
   std::function<void(const std::string& node)> on_snapshot;
+  /// What peers are told of hits that this node has not counted yet.
+  std::function<std::optional<CountLag>()> count_lag{};
 };
 
 class Mesh {

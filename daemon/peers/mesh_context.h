@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -49,6 +51,7 @@ struct MeshContext {
   MeshTimings timings;
   std::size_t output_bytes_max;
   std::mt19937_64 random;
+  std::function<std::optional<CountLag>()> count_lag{};  // what heartbeats tell
 };
 
 }  // namespace popgate

@@ -168,6 +168,7 @@ void PeerLink::send_heartbeat(HostInstant now) {
     std::uniform_int_distribution<std::int64_t> jittered(apart * 3 / 4, apart * 5 / 4);
     next_digest_ = now + microseconds(jittered(context_.random));
   }
+  if (context_.count_lag) beat.count_lag = context_.count_lag();
   send(beat);
 }
 

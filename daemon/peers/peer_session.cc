@@ -83,6 +83,7 @@ void PeerSession::on_heartbeat(const wire::Heartbeat& beat) {
   (void)transit_.delay(beat.host, last_heard_);
   if (beat.digest) compare(*beat.digest);
   if (beat.figures) figures_ = beat.figures;
+  count_lag_ = beat.count_lag;
   echo_ = beat.host;
   send_ack();
 }

@@ -58,6 +58,7 @@ class PeerSession {
   [[nodiscard]] std::optional<bool> digest_equal() const { return digest_equal_; }
   [[nodiscard]] bool said_goodbye() const { return said_goodbye_; }
   [[nodiscard]] const std::optional<wire::NodeFigures>& figures() const { return figures_; }
+  [[nodiscard]] const std::optional<CountLag>& count_lag() const { return count_lag_; }
   [[nodiscard]] const ConnectionCounts& counts() const { return connection_->counts(); }
 
  private:
@@ -93,6 +94,7 @@ class PeerSession {
   std::optional<bool> digest_equal_;
   std::optional<wire::NodeFigures> figures_;  // of its last heartbeat
   bool said_goodbye_ = false;
+  std::optional<CountLag> count_lag_;
 };
 
 }  // namespace popgate

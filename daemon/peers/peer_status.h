@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/count/count_lag.h"
 #include "daemon/peers/wire.h"
 #include "libclient/instant.h"
 
@@ -52,6 +53,7 @@ struct PeerStatus {
   std::optional<bool> brakes_equal;          // what it was told about blocking and what we were
   std::optional<wire::NodeFigures> figures;  // what it last told of itself
   std::uint64_t incarnation = 0;             // of its daemon
+  std::optional<CountLag> count_lag;         // what it has not counted yet, by what it last told
 
   std::string last_error;
   std::uint64_t connects = 0;  // times that telling began

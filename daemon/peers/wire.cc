@@ -75,6 +75,17 @@ void put(const SnapshotEnd& end, mesh::Envelope& envelope) {
   put(end.digest, *out.mutable_digest());
 }
 
+void put(const CountLag& lag, mesh::CountLag& out) {
+  out.set_ring(lag.ring);
+  for (const ShardLag& shard : lag.shards) {
+    mesh::ShardLag& told = *out.add_shards();
+    told.set_shard(shard.shard);
+    told.set_waiting_us(static_cast<std::uint64_t>(shard.waiting.count()));
+    told.set_uncertain_most(shard.uncertain_most);
+    told.set_uncertain_until_us(us(shard.uncertain_until));
+  }
+}
+
 void put(const Heartbeat& beat, mesh::Envelope& envelope) {
   mesh::Heartbeat& out = *envelope.mutable_heartbeat();
   out.set_host_us(us(beat.host));
@@ -83,6 +94,7 @@ void put(const Heartbeat& beat, mesh::Envelope& envelope) {
   out.set_rules_revision(beat.rules_revision);
   if (beat.digest) put(*beat.digest, *out.mutable_digest());
   if (beat.figures) put(*beat.figures, *out.mutable_figures());
+  if (beat.count_lag) put(*beat.count_lag, *out.mutable_count_lag());
 }
 
 void put(const Ack& ack, mesh::Envelope& envelope) {
@@ -193,6 +205,24 @@ Fault take(const mesh::SnapshotEnd& in, SnapshotEnd& end) {
   return take(in.digest(), end.digest);
 }
 
+Fault take(const mesh::CountLag& in, CountLag& lag) {
+  if (const Fault fault =
+          too_long("heartbeat.count_lag.shards", static_cast<std::size_t>(in.shards_size()), kLaggingShardsMax))
+    return fault;
+  lag.ring = in.ring();
+  for (const mesh::ShardLag& told : in.shards()) {
+    if (told.shard() > UINT16_MAX) {
+      return "heartbeat.count_lag.shards.shard: found " + std::to_string(told.shard()) + ", allowed: 0 to 65535";
+    }
+    const auto waiting = std::min(told.waiting_us(), static_cast<std::uint64_t>(kRemainingMax.count()));
+    lag.shards.push_back({.shard = static_cast<ShardIndex>(told.shard()),
+                          .waiting = microseconds(static_cast<std::int64_t>(waiting)),
+                          .uncertain_most = std::min(told.uncertain_most(), kUncertainMax),
+                          .uncertain_until = wall_at(told.uncertain_until_us())});
+  }
+  return std::nullopt;
+}
+
 Fault take(const mesh::Heartbeat& in, Heartbeat& beat) {
   beat.host = host_at(in.host_us());
   beat.wall = wall_at(in.wall_us());
@@ -200,6 +230,9 @@ Fault take(const mesh::Heartbeat& in, Heartbeat& beat) {
   beat.rules_revision = in.rules_revision();
   if (in.has_figures()) {
     if (const Fault fault = take(in.figures(), beat.figures.emplace())) return fault;
+  }
+  if (in.has_count_lag()) {
+    if (const Fault fault = take(in.count_lag(), beat.count_lag.emplace())) return fault;
   }
   return in.has_digest() ? take(in.digest(), beat.digest.emplace()) : std::nullopt;
 }

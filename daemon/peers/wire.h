@@ -9,7 +9,7 @@
 // Invariants: 1. decode() accepts nothing that breaks a limit below, whatever the bytes are.
 //             2. decode(encode(m)) gives m.
 // Limits: kNameBytesMax a name, kMembersMax members, kReasonBytesMax a reason, kRemainingMax a duration,
-//         kBrakesInMessageMax brakes, kRuleFiguresMax rules' figures.
+//         kBrakesInMessageMax brakes, kRuleFiguresMax rules' figures, kLaggingShardsMax shards.
 #pragma once
 
 #include <string>
@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/count/count_lag.h"
 #include "daemon/mitigate/brakes.h"
 #include "daemon/mitigate/mitigations.h"
 #include "daemon/result.h"
@@ -25,7 +26,9 @@ namespace popgate::wire {
 
 inline constexpr std::size_t kNameBytesMax = 64;
 inline constexpr std::size_t kMembersMax = 256;
-inline constexpr microseconds kRemainingMax = 2 * kLiftKept;  // either way; the set cuts it further
+inline constexpr std::size_t kLaggingShardsMax = 256;
+inline constexpr std::uint64_t kUncertainMax = std::uint64_t{1} << 48;  // so that sums over peers cannot wrap
+inline constexpr microseconds kRemainingMax = 2 * kLiftKept;            // either way; the set cuts it further
 
 struct Hello {
   std::uint32_t version_min = 0;
@@ -81,6 +84,7 @@ struct Heartbeat {
   std::uint64_t rules_revision = 0;
   std::optional<Digest> digest;
   std::optional<NodeFigures> figures;
+  std::optional<CountLag> count_lag{};
 };
 
 struct Ack {

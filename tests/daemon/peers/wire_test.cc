@@ -69,6 +69,21 @@ TEST(Wire, the_label_of_a_decision_without_counters_arrives_and_an_unknown_one_i
   EXPECT_EQ(round_trip(sent).mitigation.evidence.under, DecidedUnder::kLocal);
 }
 
+TEST(Wire, what_is_not_counted_yet_arrives_with_a_heartbeat_within_bounds) {
+  Heartbeat sent;
+  const CountLag lag{.ring = 0xabcd,
+                     .shards = {{.shard = 3, .waiting = seconds(4)},
+                                {.shard = 200, .uncertain_most = 7, .uncertain_until = kWallNow + seconds(9)}}};
+  sent.count_lag = lag;
+  EXPECT_EQ(round_trip(sent).count_lag, lag);
+  sent.count_lag->shards[0] = {.waiting = 10 * kRemainingMax, .uncertain_most = UINT64_MAX};
+  const Heartbeat got = round_trip(sent);
+  EXPECT_EQ(got.count_lag->shards[0].waiting, kRemainingMax);
+  EXPECT_EQ(got.count_lag->shards[0].uncertain_most, kUncertainMax);
+  sent.count_lag->shards.resize(kLaggingShardsMax + 1);
+  EXPECT_FALSE(decode(encode(sent)));
+}
+
 TEST(Wire, a_lift_arrives_as_a_lift) {
   Entry sent = sample_entry();
   sent.mitigation.lifted = true;
