@@ -6,6 +6,7 @@
 #include <event2/bufferevent_ssl.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <utility>
 #include <vector>
 
@@ -101,7 +102,8 @@ std::string TlsStream::error_text() {
     events_.on_failure(*failed);
     return failed->text;
   }
-  if (!proven_.empty() && socket_error == 0) return "closed by the other side";
+  const bool says_nothing = socket_error == 0 || socket_error == EAGAIN;  // an end without TLS's own close
+  if (!proven_.empty() && says_nothing) return "closed by the other side";
   return evutil_socket_error_to_string(socket_error);
 }
 
@@ -115,7 +117,8 @@ std::optional<TlsFailure> TlsStream::failure() {
   // A write that failed may only be the end of a connection whose alert nobody has read yet.
   char rest[4096];
   ERR_clear_error();
-  while (SSL_read(ssl_, rest, sizeof rest) > 0) continue;
+  for (std::size_t bytes = 0; bytes < kLingerBytesMax && SSL_read(ssl_, rest, sizeof rest) > 0;) bytes += sizeof rest;
+  if (handshake_->verdict.failure) return handshake_->verdict.failure;
   errors.clear();
   while (const unsigned long error = ERR_get_error()) errors.push_back(error);
   const auto read = tls_failure_of(errors, connected);
