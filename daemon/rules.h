@@ -131,7 +131,7 @@ struct AddressRange {
 };
 
 /// The compiled form (libclient/match/rules_format.h) of the enabled rules. About 0.5 s for 300,000 rules.
-[[nodiscard]] std::vector<std::byte> compile_rules(const RuleSet& rules, const HashSecret& secret,
+[[nodiscard]] std::vector<std::byte> compile_rules(const RuleSet& rules, const HashSecrets& secrets,
                                                    const std::vector<AddressRange>& trusted_proxies);
 
 }  // namespace popgate

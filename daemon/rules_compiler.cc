@@ -121,7 +121,7 @@ std::vector<std::uint32_t> build_index(std::span<const std::uint64_t> hashes) {
 /// Places sections one after the other, each at a multiple of 8.
 class BlockWriter {
  public:
-  BlockWriter() : bytes_(sizeof(RulesHeader)) {}
+  explicit BlockWriter(std::size_t header_bytes) : bytes_(header_bytes) {}
 
   template <typename Record>
   RulesSection add(std::span<const Record> records) {
@@ -132,11 +132,13 @@ class BlockWriter {
     return section;
   }
 
-  std::vector<std::byte> finish(RulesHeader header) {
+  /// `second`: what stands behind the header when that is so long.
+  std::vector<std::byte> finish(RulesHeader header, const SecondSecretRecord& second) {
     // The configuration's own bounds (kConfigBytesMax, kRuleNumbersMax) keep every block far below this.
     POPGATE_ASSERT(bytes_.size() <= kRulesBytesMax);
     header.total_bytes = bytes_.size();
     std::memcpy(bytes_.data(), &header, sizeof header);
+    if (header.header_bytes > sizeof header) std::memcpy(bytes_.data() + sizeof header, &second, sizeof second);
     return std::move(bytes_);
   }
 
@@ -146,7 +148,7 @@ class BlockWriter {
 
 class Compiler {
  public:
-  explicit Compiler(const HashSecret& secret) : secret_(secret), seed_(index_seed(secret)) {}
+  explicit Compiler(const HashSecrets& secrets) : secrets_(secrets), seed_(index_seed(secrets.first)) {}
 
   void add(const Rule& rule) {
     RuleRecord record{};
@@ -179,14 +181,18 @@ class Compiler {
     const std::vector<std::uint32_t> numbers = number_table();
     RulesHeader header{};
     header.magic = kRulesMagic;
-    header.version = kRulesVersion;
-    header.header_bytes = sizeof header;
+    const bool two = secrets_.use != SecondSecret::kNone;
+    header.version = two ? kRulesVersionTwoSecrets : kRulesVersion;
+    header.header_bytes = sizeof header + (two ? sizeof(SecondSecretRecord) : 0);
     header.revision = revision;
-    std::copy(secret_.bytes.begin(), secret_.bytes.end(), header.secret);
+    std::copy(secrets_.first.bytes.begin(), secrets_.first.bytes.end(), header.secret);
+    SecondSecretRecord second{};
+    std::copy(secrets_.second.bytes.begin(), secrets_.second.bytes.end(), second.secret);
+    second.use = static_cast<std::uint32_t>(secrets_.use);
     header.index_seed = seed_;
     header.suffix_bytes_max = suffix_bytes_max_;
     header.hostless_group = hostless_group_;
-    BlockWriter writer;
+    BlockWriter writer(header.header_bytes);
     header.text = writer.add(std::span<const char>(text_.bytes()));
     header.trusted = writer.add(std::span<const TrustedRecord>(trusted_));
     header.rules = writer.add(std::span<const RuleRecord>(rules_));
@@ -199,7 +205,7 @@ class Compiler {
     header.host_index = writer.add(std::span<const std::uint32_t>(build_index(group_hashes_)));
     header.path_index = writer.add(std::span<const std::uint32_t>(build_index(path_hashes_)));
     header.name_index = writer.add(std::span<const std::uint32_t>(build_index(name_hashes_)));
-    return writer.finish(header);
+    return writer.finish(header, second);
   }
 
  private:
@@ -309,7 +315,7 @@ class Compiler {
     return numbers;
   }
 
-  HashSecret secret_;
+  HashSecrets secrets_;
   std::uint64_t seed_;
   TextPool text_;
   ListPool<KeyPartRecord> keys_;
@@ -330,10 +336,10 @@ class Compiler {
 
 }  // namespace
 
-std::vector<std::byte> compile_rules(const RuleSet& rules, const HashSecret& secret,
+std::vector<std::byte> compile_rules(const RuleSet& rules, const HashSecrets& secrets,
                                      const std::vector<AddressRange>& trusted_proxies) {
   POPGATE_ASSERT(rules.all().size() <= kRuleNumbersMax && trusted_proxies.size() <= kTrustedRangesMax);
-  Compiler compiler(secret);
+  Compiler compiler(secrets);
   for (const Rule& rule : rules.all()) {
     if (rule.enabled) compiler.add(rule);
   }

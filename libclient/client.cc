@@ -11,19 +11,19 @@
 namespace popgate {
 namespace {
 
-void describe(const Snapshot& pair, std::span<const Match> matches, const Decision& decision,
+void describe(const Snapshot& pair, const Matches& matches, const Decision& decision,
               popgate_verdict& verdict) noexcept {
-  verdict.matched = static_cast<std::uint32_t>(matches.size());
+  verdict.matched = static_cast<std::uint32_t>(matches.count);
   verdict.blocked = decision.blocked ? 1 : 0;
   verdict.would_block = decision.would_block ? 1 : 0;
   if (!decision.blocked && !decision.would_block) return;
-  const Match& deciding = matches[decision.deciding];
-  const RuleFacts facts = pair.rules.facts(deciding.rule);
+  const RuleFacts facts = pair.rules.facts(matches.items[decision.deciding].rule);
   verdict.retry_after_s = retry_after_s(decision.remaining);
   verdict.limit = facts.limit;
   verdict.window_ms = facts.window_us / 1000;
   facts.name.copy(verdict.rule, sizeof verdict.rule - 1);
-  write_key_text(deciding.key, verdict.key);
+  write_key_text(decision.by_second ? matches.second_keys[decision.deciding] : matches.items[decision.deciding].key,
+                 verdict.key);
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ popgate_result Client::check(const Request& request, popgate_verdict* verdict) n
   }
   match(use.get()->rules, request, matches_);
   if (matches_.truncated) checks_.truncated.add(1);
-  return conclude(*use.get(), {matches_.items.data(), matches_.count}, verdict);
+  return conclude(*use.get(), verdict);
 }
 
 popgate_result Client::check_key(std::string_view rule, std::span<const std::byte> key,
@@ -115,10 +115,9 @@ popgate_result Client::check_key(std::string_view rule, std::span<const std::byt
     checks_.detached.add(1);
     return POPGATE_PASS;
   }
-  Match match;
-  if (!custom_key(use.get()->rules, rule, key, match)) return refuse_check();
+  if (!custom_key(use.get()->rules, rule, key, matches_)) return refuse_check();
   checks_.checks.add(1);
-  return conclude(*use.get(), {&match, 1}, verdict);
+  return conclude(*use.get(), verdict);
 }
 
 popgate_result Client::refuse_check() noexcept {
@@ -127,32 +126,37 @@ popgate_result Client::refuse_check() noexcept {
   return POPGATE_PASS;
 }
 
-popgate_result Client::conclude(const Snapshot& pair, std::span<const Match> matches,
-                                popgate_verdict* verdict) noexcept {
-  const Decision decision = decide(pair.rules, pair.table, matches, chance());
-  if (decision.counted != 0) record(pair, matches, decision.counted);
+popgate_result Client::conclude(const Snapshot& pair, popgate_verdict* verdict) noexcept {
+  const Decision decision = decide(pair.rules, pair.table, matches_, chance());
+  if (decision.counted != 0) record(pair, decision.counted);
   if (decision.blocked) checks_.blocked.add(1);
   if (!decision.blocked && decision.would_block) checks_.would_block.add(1);
-  if (verdict != nullptr) describe(pair, matches, decision, *verdict);
+  if (verdict != nullptr) describe(pair, matches_, decision, *verdict);
   return decision.blocked ? POPGATE_BLOCK : POPGATE_PASS;
 }
 
-void Client::record(const Snapshot& pair, std::span<const Match> matches, std::uint32_t counted) noexcept {
+void Client::record(const Snapshot& pair, std::uint32_t counted) noexcept {
   const std::int64_t stamp_us = PopClock::now().time_since_epoch().count();
-  for (std::uint32_t i = 0; i < matches.size(); ++i) {
+  for (std::uint32_t i = 0; i < matches_.count; ++i) {
     if ((counted >> i & 1) == 0) continue;
-    const std::uint32_t cost = pair.rules.facts(matches[i].rule).cost;
-    (ring_.record({matches[i].key, stamp_us, matches[i].rule, cost}) ? checks_.recorded : checks_.dropped).add(cost);
+    const Match& match = matches_.items[i];
+    const std::uint32_t cost = pair.rules.facts(match.rule).cost;
+    record_one({match.key, stamp_us, match.rule, cost});
+    // Under both secrets, so that whoever knows one of them only counts completely.
+    if (matches_.second == SecondSecret::kCounted) record_one({matches_.second_keys[i], stamp_us, match.rule, cost});
   }
+}
+
+void Client::record_one(const Hit& hit) noexcept {
+  (ring_.record(hit) ? checks_.recorded : checks_.dropped).add(hit.cost);
 }
 
 popgate_result Client::peek(const Request& request, popgate_verdict* verdict) noexcept {
   const Snapshots::Use use(snapshots_);
   if (in_forked_child() || use.get() == nullptr) return POPGATE_PASS;
   match(use.get()->rules, request, matches_);
-  const std::span<const Match> matches(matches_.items.data(), matches_.count);
-  const Decision decision = decide(use.get()->rules, use.get()->table, matches, chance());
-  if (verdict != nullptr) describe(*use.get(), matches, decision, *verdict);
+  const Decision decision = decide(use.get()->rules, use.get()->table, matches_, chance());
+  if (verdict != nullptr) describe(*use.get(), matches_, decision, *verdict);
   return decision.blocked ? POPGATE_BLOCK : POPGATE_PASS;
 }
 

@@ -86,8 +86,10 @@ class Client {
   void let_go() noexcept;
   void attach(Attachment::Event event, const AttachMessage& message, AttachDescriptors& descriptors) noexcept;
   [[nodiscard]] bool map_pair(Snapshot& pair, int rules, std::uint64_t rules_bytes) noexcept;
-  popgate_result conclude(const Snapshot& pair, std::span<const Match> matches, popgate_verdict* verdict) noexcept;
-  void record(const Snapshot& pair, std::span<const Match> matches, std::uint32_t counted) noexcept;
+  /// What matches_ holds is decided.
+  popgate_result conclude(const Snapshot& pair, popgate_verdict* verdict) noexcept;
+  void record(const Snapshot& pair, std::uint32_t counted) noexcept;
+  void record_one(const Hit& hit) noexcept;
   [[nodiscard]] std::uint8_t chance() noexcept;
 
   // The owner's.

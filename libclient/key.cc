@@ -5,10 +5,11 @@
 
 #include <cstring>
 
+#include "libclient/hex.h"
+
 namespace popgate {
 namespace {
 
-constexpr char kHexDigits[] = "0123456789abcdef";
 constexpr char kBase64Url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::size_t kNameBytesMax = 64;
 
@@ -33,13 +34,6 @@ Digest siphash(const HashSecret& secret, const void* data, std::size_t bytes) no
   static_assert(sizeof out.bytes == crypto_shorthash_siphashx24_BYTES);
   crypto_shorthash_siphashx24(out.bytes, static_cast<const unsigned char*>(data), bytes, secret.bytes.data());
   return out;
-}
-
-int hex_value(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 }  // namespace

@@ -45,6 +45,26 @@ struct HashSecret {
   friend bool operator==(const HashSecret&, const HashSecret&) = default;
 };
 
+/// What a second secret is for, while one takes the other's place (docs/operations.md has the steps).
+enum class SecondSecret : std::uint8_t {
+  kNone = 0,     // there is one secret only
+  kCounted = 1,  // the next one: keys are looked up and hits recorded under both
+  kChecked = 2   // the former one: keys are still looked up under it, so that what it blocked stays blocked to its end
+};
+
+/// The secrets of a PoP: one, or two while they change.
+struct HashSecrets {
+  HashSecrets() = default;
+  HashSecrets(const HashSecret& only) : first(only) {}  // NOLINT(google-explicit-constructor): one is the usual case
+  HashSecrets(const HashSecret& one, const HashSecret& other, SecondSecret what)
+      : first(one), second(other), use(what) {}
+  friend bool operator==(const HashSecrets&, const HashSecrets&) = default;
+
+  HashSecret first;
+  HashSecret second;  // all zeros when there is none
+  SecondSecret use = SecondSecret::kNone;
+};
+
 /// What a rule counts, as far as counters are concerned: a hash of its name, match, key and window. Two rules with the
 /// same counter identity share counters; changing a limit does not change it.
 using CounterIdentity = std::uint64_t;

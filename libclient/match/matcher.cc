@@ -120,30 +120,61 @@ class Search {
   Found& found_;
 };
 
+HashSecret secret_of(const std::uint8_t (&bytes)[16]) noexcept {
+  HashSecret secret;
+  std::copy(std::begin(bytes), std::end(bytes), secret.bytes.begin());
+  return secret;
+}
+
+// Apart, and called only while the secret changes: the usual request pays one comparison for it.
+[[gnu::noinline]] void add_second_keys(const RulesBlock& block, std::span<const std::uint32_t> rules,
+                                       const NormalRequest& request, Matches& out) noexcept {
+  out.second = static_cast<SecondSecret>(block.second_secret->use);
+  const HashSecret secret = secret_of(block.second_secret->secret);
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    out.second_keys[i] = request_key({block, block.rules[rules[i]], request}, secret);
+  }
+}
+
+Key custom_key_of(const RuleRecord& rule, std::string_view bytes, const HashSecret& secret) noexcept {
+  KeyBuilder builder(secret, rule.counter_identity);
+  builder.add(KeyPart::kCustom, {}, bytes);
+  return builder.finish();
+}
+
 }  // namespace
 
 void match(const RulesView& rules, const Request& request, Matches& out) noexcept {
   out.count = 0;
   out.truncated = false;
+  out.second = SecondSecret::kNone;
   if (rules.empty() || rules.rule_count() == 0) return;
   const RulesBlock& block = rules.block();
   const NormalRequest normal(request);
   Found found;
   Search(block, normal, found).run();
+  const HashSecret secret = secret_of(block.header->secret);
   for (const std::uint32_t index : found.rules()) {
     const RuleRecord& rule = block.rules[index];
-    out.items[out.count++] = {rule.number, request_key(block, rule, normal)};
+    out.items[out.count++] = {rule.number, request_key({block, rule, normal}, secret)};
   }
+  if (block.second_secret != nullptr) add_second_keys(block, found.rules(), normal, out);
   out.truncated = found.truncated();
 }
 
 bool custom_key(const RulesView& rules, std::string_view rule_name, std::span<const std::byte> bytes,
-                Match& out) noexcept {
+                Matches& out) noexcept {
+  out.count = 0;
+  out.truncated = false;
+  out.second = SecondSecret::kNone;
   const RuleRecord* rule = rules.find(rule_name);
   if (rule == nullptr) return false;
-  KeyBuilder builder(rules.secret(), rule->counter_identity);
-  builder.add(KeyPart::kCustom, {}, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  out = {rule->number, builder.finish()};
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const HashSecrets secrets = rules.secrets();
+  out.count = 1;
+  out.items[0] = {rule->number, custom_key_of(*rule, text, secrets.first)};
+  out.second = secrets.use;
+  if (secrets.use != SecondSecret::kNone) out.second_keys[0] = custom_key_of(*rule, text, secrets.second);
   return true;
 }
 

@@ -33,6 +33,9 @@ struct Matches {
   std::array<Match, kMatchesMax> items;
   std::size_t count = 0;
   bool truncated = false;
+  /// While the PoP's secret changes: the same rules' keys under the other secret, in the same order.
+  SecondSecret second = SecondSecret::kNone;
+  std::array<Key, kMatchesMax> second_keys;
 };
 
 void match(const RulesView& rules, const Request& request, Matches& out) noexcept;
@@ -40,6 +43,6 @@ void match(const RulesView& rules, const Request& request, Matches& out) noexcep
 /// For a caller that did its own matching: the key of `bytes` under the rule of that name, in a name space apart from
 /// the keys that rules build. False when no enabled rule has the name.
 [[nodiscard]] bool custom_key(const RulesView& rules, std::string_view rule_name, std::span<const std::byte> bytes,
-                              Match& out) noexcept;
+                              Matches& out) noexcept;
 
 }  // namespace popgate

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libclient/match/request_key.h"
 
-#include <cstring>
-
 #include "libclient/match/client_address.h"
 
 namespace popgate {
@@ -40,13 +38,6 @@ void add_part(KeyBuilder& builder, const KeyPartRecord& part, std::string_view n
   }
 }
 
-HashSecret secret_of(const RulesHeader& header) noexcept {
-  HashSecret secret;
-  static_assert(sizeof header.secret == sizeof secret.bytes);
-  std::memcpy(secret.bytes.data(), header.secret, sizeof header.secret);
-  return secret;
-}
-
 }  // namespace
 
 void add_client(KeyBuilder& builder, AddressPrefixes prefixes, const ClientAddress& client) noexcept {
@@ -56,10 +47,11 @@ void add_client(KeyBuilder& builder, AddressPrefixes prefixes, const ClientAddre
   builder.add(KeyPart::kClientIp, {}, {reinterpret_cast<const char*>(address.octets), address.bytes});
 }
 
-Key request_key(const RulesBlock& block, const RuleRecord& rule, const NormalRequest& request) noexcept {
-  KeyBuilder builder(secret_of(*block.header), rule.counter_identity);
-  for (const KeyPartRecord& part : block.key_parts.subspan(rule.key_parts_first, rule.key_parts_count)) {
-    add_part(builder, part, block.text_of(part.name), request);
+Key request_key(const KeyedRequest& keyed, const HashSecret& secret) noexcept {
+  const RuleRecord& rule = keyed.rule;
+  KeyBuilder builder(secret, rule.counter_identity);
+  for (const KeyPartRecord& part : keyed.block.key_parts.subspan(rule.key_parts_first, rule.key_parts_count)) {
+    add_part(builder, part, keyed.block.text_of(part.name), keyed.request);
   }
   return builder.finish();
 }

@@ -12,7 +12,14 @@
 
 namespace popgate {
 
-[[nodiscard]] Key request_key(const RulesBlock& block, const RuleRecord& rule, const NormalRequest& request) noexcept;
+/// A rule of the block that the request belongs to.
+struct KeyedRequest {
+  const RulesBlock& block;
+  const RuleRecord& rule;
+  const NormalRequest& request;
+};
+
+[[nodiscard]] Key request_key(const KeyedRequest& keyed, const HashSecret& secret) noexcept;
 
 /// How many bits of an address a key keeps.
 struct AddressPrefixes {

@@ -18,14 +18,29 @@ bool locate(std::span<const std::byte> bytes, const RulesSection& section, std::
   return true;
 }
 
+// By the version: the header alone, or the header and a second secret.
+const char* locate_second_secret(std::span<const std::byte> bytes, RulesBlock& block) noexcept {
+  const RulesHeader& header = *block.header;
+  if (header.version == kRulesVersion) {
+    return header.header_bytes == sizeof(RulesHeader) ? nullptr : "a header of another length";
+  }
+  if (header.version != kRulesVersionTwoSecrets) return "a block of rules of another version";
+  if (header.header_bytes != sizeof(RulesHeader) + sizeof(SecondSecretRecord)) return "a header of another length";
+  if (bytes.size() < header.header_bytes) return "shorter than a header";
+  block.second_secret = reinterpret_cast<const SecondSecretRecord*>(bytes.data() + sizeof(RulesHeader));
+  const std::uint32_t use = block.second_secret->use;
+  const bool known = use == static_cast<std::uint32_t>(SecondSecret::kCounted) ||
+                     use == static_cast<std::uint32_t>(SecondSecret::kChecked);
+  return known ? nullptr : "a second secret of unknown use";
+}
+
 const char* locate_header(std::span<const std::byte> bytes, RulesBlock& block) noexcept {
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kAlignment != 0) return "the block is not aligned";
   if (bytes.size() < sizeof(RulesHeader)) return "shorter than a header";
   if (bytes.size() > kRulesBytesMax) return "longer than a block may be";
   block.header = reinterpret_cast<const RulesHeader*>(bytes.data());
   if (block.header->magic != kRulesMagic) return "not a block of rules";
-  if (block.header->version != kRulesVersion) return "a block of rules of another version";
-  if (block.header->header_bytes != sizeof(RulesHeader)) return "a header of another length";
+  if (const char* reason = locate_second_secret(bytes, block)) return reason;
   if (block.header->total_bytes != bytes.size()) return "longer or shorter than the header says";
   return nullptr;
 }

@@ -20,6 +20,7 @@ namespace popgate {
 
 struct RulesBlock {
   const RulesHeader* header = nullptr;
+  const SecondSecretRecord* second_secret = nullptr;  // null: there is one secret
   std::span<const char> text;
   std::span<const TrustedRecord> trusted;
   std::span<const RuleRecord> rules;

@@ -32,6 +32,9 @@ static_assert(std::endian::native == std::endian::little, "the block of rules is
 
 inline constexpr std::uint64_t kRulesMagic = 0x31454c5552475050;  // "PPGRULE1"
 inline constexpr std::uint32_t kRulesVersion = 1;
+/// Of a block with a SecondSecretRecord behind the header. A library that does not know it goes on with the rules that
+/// it has, instead of counting under half of the secrets.
+inline constexpr std::uint32_t kRulesVersionTwoSecrets = 2;
 inline constexpr std::size_t kRulesBytesMax = std::size_t{512} << 20;
 inline constexpr std::size_t kRuleNameBytesMax = 63;    // a verdict has room for 64 with the terminating zero
 inline constexpr std::size_t kRuleHostBytesMax = 253;   // of a domain name
@@ -73,6 +76,14 @@ struct RulesHeader {
   RulesSection name_index;         // u32 slots -> rules
 };
 static_assert(sizeof(RulesHeader) == 64 + 12 * sizeof(RulesSection));
+
+/// Directly behind the header of a block of kRulesVersionTwoSecrets; `header_bytes` covers it.
+struct SecondSecretRecord {
+  std::uint8_t secret[16];
+  std::uint32_t use;  // SecondSecret: kCounted or kChecked
+  std::uint32_t reserved;
+};
+static_assert(sizeof(SecondSecretRecord) % 8 == 0);
 
 struct TextRecord {
   std::uint32_t offset;  // in the text section

@@ -20,10 +20,15 @@ bool RulesView::open(std::span<const std::byte> bytes, const char*& reason) noex
 
 std::uint64_t RulesView::revision() const noexcept { return empty() ? 0 : block_.header->revision; }
 
-HashSecret RulesView::secret() const noexcept {
-  HashSecret secret;
-  if (!empty()) std::copy(std::begin(block_.header->secret), std::end(block_.header->secret), secret.bytes.begin());
-  return secret;
+HashSecrets RulesView::secrets() const noexcept {
+  HashSecrets secrets;
+  if (empty()) return secrets;
+  std::copy(std::begin(block_.header->secret), std::end(block_.header->secret), secrets.first.bytes.begin());
+  if (const SecondSecretRecord* second = block_.second_secret) {
+    std::copy(std::begin(second->secret), std::end(second->secret), secrets.second.bytes.begin());
+    secrets.use = static_cast<SecondSecret>(second->use);
+  }
+  return secrets;
 }
 
 RuleFacts RulesView::facts(RuleNumber rule) const noexcept {

@@ -40,7 +40,7 @@ class RulesView {
 
   [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
   [[nodiscard]] std::uint64_t revision() const noexcept;
-  [[nodiscard]] HashSecret secret() const noexcept;
+  [[nodiscard]] HashSecrets secrets() const noexcept;
   [[nodiscard]] RuleFacts facts(RuleNumber rule) const noexcept;
   /// The rule of that name, by an index; null when there is none, or it is disabled.
   [[nodiscard]] const RuleRecord* find(std::string_view name) const noexcept;

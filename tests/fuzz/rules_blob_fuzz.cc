@@ -52,7 +52,7 @@ void use(const RulesView& view) {
       }
     }
   }
-  Match custom;
+  Matches custom;
   (void)custom_key(view, "rule-1", {}, custom);
   ClientAddress client;
   (void)client_behind_proxies(view, {"0.0.0.1", "1.1.1.1"}, client);

@@ -38,6 +38,12 @@ FileDescriptor read_only_file(const std::vector<std::byte>& bytes) {
   return reopen_read_only(fd.get());
 }
 
+HashSecret secret_of_byte(std::uint8_t byte) {
+  HashSecret secret;
+  secret.bytes.fill(byte);
+  return secret;
+}
+
 Rule rule_for_all(const std::string& name, RuleNumber number) {
   Rule rule;
   rule.name = name;
@@ -92,12 +98,10 @@ DaemonSide::DaemonSide(const std::string& socket_path, Ledger& ledger, const Tab
   workers_ = std::move(*workers);
 }
 
-void DaemonSide::use_rules(const std::vector<Rule>& rules) {
+void DaemonSide::use_rules(const std::vector<Rule>& rules, const HashSecrets& secrets) {
   std::vector<Rule> identified = rules;
   for (Rule& rule : identified) identify(rule);
-  HashSecret secret;
-  secret.bytes.fill(7);
-  const std::vector<std::byte> block = compile_rules(RuleSet(identified), secret, {});
+  const std::vector<std::byte> block = compile_rules(RuleSet(identified), secrets, {});
   const FileDescriptor file = read_only_file(block);
   const Status status = offered_ ? workers_->offer_rules(file.get(), block.size())
                                  : workers_->offer(table_.descriptor(), table_.bytes(), file.get(), block.size());

@@ -38,6 +38,9 @@ class TemporaryDirectory {
 /// A memfd with these bytes, by a descriptor that can only be read.
 FileDescriptor read_only_file(const std::vector<std::byte>& bytes);
 
+/// Every byte the same.
+HashSecret secret_of_byte(std::uint8_t byte);
+
 /// A rule for every request, keyed by the client's address.
 Rule rule_for_all(const std::string& name, RuleNumber number);
 
@@ -65,7 +68,7 @@ class DaemonSide {
 
   DaemonSide(const std::string& socket_path, Ledger& ledger, const Table& table);
 
-  void use_rules(const std::vector<Rule>& rules);
+  void use_rules(const std::vector<Rule>& rules, const HashSecrets& secrets = secret_of_byte(7));
   /// One turn of the loop.
   void pump();
   /// Pumps until the condition holds; false after ten seconds.

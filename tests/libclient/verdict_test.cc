@@ -18,10 +18,12 @@ TEST(Verdict, whole_seconds_are_rounded_up_and_never_nothing) {
 }
 
 TEST(Verdict, as_many_matches_as_there_may_be_all_count) {
-  const std::array<Match, kMatchesMax> matches{};
-  EXPECT_EQ(decide(RulesView(), TableReader(), matches, 0).counted, UINT32_MAX);
-  EXPECT_EQ(decide(RulesView(), TableReader(), std::span(matches).first(3), 0).counted, 7U);
-  EXPECT_EQ(decide(RulesView(), TableReader(), {}, 0).counted, 0U);
+  Matches matches;
+  for (const auto& [count, counted] :
+       {std::pair(kMatchesMax, UINT32_MAX), std::pair(std::size_t{3}, 7U), std::pair(std::size_t{0}, 0U)}) {
+    matches.count = count;
+    EXPECT_EQ(decide(RulesView(), TableReader(), matches, 0).counted, counted);
+  }
 }
 
 }  // namespace

@@ -45,13 +45,14 @@ inline HashSecret test_secret() {
 /// Numbers and identifies the rules in order, compiles and opens them.
 class CompiledRules {
  public:
-  explicit CompiledRules(std::vector<Rule> rules, const std::vector<AddressRange>& trusted = {}) {
+  explicit CompiledRules(std::vector<Rule> rules, const std::vector<AddressRange>& trusted = {},
+                         const HashSecrets& secrets = test_secret()) {
     for (std::size_t i = 0; i < rules.size(); ++i) {
       rules[i].number = static_cast<RuleNumber>(i);
       identify(rules[i]);
     }
     set_ = RuleSet(std::move(rules));
-    bytes_ = compile_rules(set_, test_secret(), trusted);
+    bytes_ = compile_rules(set_, secrets, trusted);
     opened_ = view_.open(bytes_, reason_);
   }
 

@@ -290,13 +290,46 @@ TEST(MatcherKey, a_typed_key_is_the_key_of_the_request) {
 TEST(MatcherKey, a_custom_key_is_a_namespace_of_its_own) {
   const CompiledRules rules = keyed_by({{KeyPart::kHeader, "a"}});
   const std::string value = "v";
-  Match custom;
+  Matches custom;
   ASSERT_TRUE(custom_key(rules.view(), "r", std::as_bytes(std::span(value)), custom));
-  EXPECT_EQ(custom.rule, 0U);
+  ASSERT_EQ(custom.count, 1U);
+  EXPECT_EQ(custom.items[0].rule, 0U);
   KeyBuilder builder = builder_for(rules);
   builder.add(KeyPart::kCustom, "", "v");
-  EXPECT_EQ(custom.key, builder.finish());
+  EXPECT_EQ(custom.items[0].key, builder.finish());
   EXPECT_FALSE(custom_key(rules.view(), "other", {}, custom));
+}
+
+// What a node that knows one secret only makes of the same request, long values (which are hashed) included.
+TEST(MatcherKey, two_secrets_give_the_keys_that_each_of_them_gives_alone) {
+  std::vector<Rule> list = {rule_named("a"), rule_named("b")};
+  list[1].key = {{KeyPart::kHeader, "x-api-key"}, {KeyPart::kPath, ""}};
+  HashSecret other = test_secret();
+  other.bytes[0] = 0;
+  TestRequest request;
+  request.headers = {{"x-api-key", std::string(1000, 'k')}};
+  const Matches first = CompiledRules(list).match(request.view());
+  const Matches second = CompiledRules(list, {}, other).match(request.view());
+  EXPECT_EQ(first.second, SecondSecret::kNone);
+  for (const SecondSecret use : {SecondSecret::kCounted, SecondSecret::kChecked}) {
+    const CompiledRules rules(list, {}, {test_secret(), other, use});
+    ASSERT_TRUE(rules.opened()) << rules.reason();
+    EXPECT_EQ(rules.view().secrets(), HashSecrets(test_secret(), other, use));
+    const Matches both = rules.match(request.view());
+    EXPECT_EQ(both.second, use);
+    ASSERT_EQ(both.count, 2U);
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(both.items[i].key, first.items[i].key);
+      EXPECT_EQ(both.second_keys[i], second.items[i].key);
+    }
+    Matches custom;
+    Matches alone;
+    ASSERT_TRUE(custom_key(rules.view(), "b", {}, custom));
+    EXPECT_EQ(custom.second, use);
+    const CompiledRules of_other(list, {}, other);
+    ASSERT_TRUE(custom_key(of_other.view(), "b", {}, alone));
+    EXPECT_EQ(custom.second_keys[0], alone.items[0].key);
+  }
 }
 
 }  // namespace

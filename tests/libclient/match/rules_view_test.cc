@@ -45,7 +45,7 @@ TEST(RulesView, tells_the_facts_of_enabled_rules) {
   EXPECT_FALSE(rules.view().facts(UINT32_MAX).exists);
   EXPECT_EQ(rules.view().rule_count(), 3U);
   EXPECT_EQ(rules.view().revision(), rules.set().revision());
-  EXPECT_EQ(rules.view().secret(), test_secret());
+  EXPECT_EQ(rules.view().secrets(), test_secret());
 }
 
 TEST(RulesView, finds_rules_by_name) {
@@ -66,6 +66,24 @@ TEST(RulesView, sparse_rule_numbers_are_found) {
   ASSERT_TRUE(view.open(bytes, reason)) << reason;
   EXPECT_EQ(view.facts(kRuleNumbersMax - 1).name, "far");
   EXPECT_FALSE(view.facts(0).exists);
+}
+
+TEST(RulesView, a_second_secret_of_unknown_use_or_cut_short_is_refused) {
+  const CompiledRules rules(some_rules(), {}, {test_secret(), HashSecret{}, SecondSecret::kChecked});
+  ASSERT_TRUE(rules.opened()) << rules.reason();
+  EXPECT_EQ(rules.names(TestRequest{}.view()), CompiledRules(some_rules()).names(TestRequest{}.view()));
+  const char* reason = nullptr;
+  for (const std::uint32_t use : {0U, 3U, 0x101U}) {
+    std::vector<std::byte> bytes = rules.bytes();
+    std::memcpy(bytes.data() + sizeof(RulesHeader) + offsetof(SecondSecretRecord, use), &use, sizeof use);
+    RulesView view;
+    EXPECT_FALSE(view.open(bytes, reason));
+    EXPECT_STREQ(reason, "a second secret of unknown use");
+  }
+  for (std::size_t bytes = 0; bytes < rules.bytes().size(); ++bytes) {
+    RulesView view;
+    EXPECT_FALSE(view.open(std::span(rules.bytes()).first(bytes), reason)) << bytes;
+  }
 }
 
 TEST(RulesView, no_rules_are_rules_too) {
@@ -229,7 +247,7 @@ void use_all_of(const RulesView& view) {
       for (std::size_t i = 0; i < matches.count; ++i) RC_ASSERT(view.facts(matches.items[i].rule).exists);
     }
   }
-  Match found;
+  Matches found;
   (void)custom_key(view, "login", {}, found);
   ClientAddress client;
   (void)client_behind_proxies(view, {"10.0.0.1", "1.1.1.1"}, client);
