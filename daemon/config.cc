@@ -63,7 +63,21 @@ void read_numbers(const Section& top, Config& config) {
   (void)top.read("workers_max", config.workers_max);
 }
 
-void read_secret_file(const Section& top, Config& config) {
+void read_second_secret_file(const Section& top, Config& config) {
+  std::string file;
+  const bool next = top.read_file("hash_secret_next_file", file);
+  const bool former = top.read_file("hash_secret_former_file", file);
+  if (next && former) top.fault("hash_secret_former_file", "either this or hash_secret_next_file: two secrets at once");
+  if (!next && !former) return;
+  if (!top.has("hash_secret_file")) {
+    top.fault_missing("hash_secret_file", "the file of the present secret, when there is a next or a former one");
+  }
+  config.second_secret_file = file;
+  config.secrets.use = next ? SecondSecret::kCounted : SecondSecret::kChecked;
+}
+
+void read_secret_files(const Section& top, Config& config) {
+  read_second_secret_file(top, config);
   std::string file;
   if (top.read_file("hash_secret_file", file)) {
     config.hash_secret_file = file;
@@ -73,6 +87,7 @@ void read_secret_file(const Section& top, Config& config) {
     top.fault_missing("hash_secret_file",
                       "a file with 32 hexadecimal digits: nodes that share counters or a mesh must hash keys alike");
   }
+  read_second_secret_file(top, config);
 }
 
 void read_all(const Section& top, Config& config) {
@@ -83,19 +98,30 @@ void read_all(const Section& top, Config& config) {
   (void)top.read_choice<std::string_view>("log_level", kLogLevels, level);
   config.log_level = level;
   read_numbers(top, config);
-  read_secret_file(top, config);
+  read_secret_files(top, config);
   read_trusted_proxies(top, config);
   read_counters(top, config);
   read_mesh(top, config);
 }
 
-void read_secret(const Section& top, Config& config) {
-  if (!config.hash_secret_file) return;
-  const auto secret = load_secret(*config.hash_secret_file);
+bool load_into(const Section& top, std::string_view leaf, const std::string& path, HashSecret& out) {
+  const auto secret = load_secret(path);
   if (secret)
-    config.secret = *secret;
+    out = *secret;
   else
-    top.fault("hash_secret_file", "a secret that can be read: " + secret.error());
+    top.fault(leaf, "a secret that can be read: " + secret.error());
+  return secret.ok();
+}
+
+void load_secrets(const Section& top, Config& config) {
+  if (!config.hash_secret_file) return;
+  const bool first = load_into(top, "hash_secret_file", *config.hash_secret_file, config.secrets.first);
+  if (!config.second_secret_file) return;
+  const std::string_view leaf =
+      config.secrets.use == SecondSecret::kCounted ? "hash_secret_next_file" : "hash_secret_former_file";
+  const bool second = load_into(top, leaf, *config.second_secret_file, config.secrets.second);
+  if (first && second && config.secrets.first == config.secrets.second)
+    top.fault(leaf, "another secret than that of hash_secret_file");
 }
 
 ConfigOutcome outcome_of(Config config, FaultList& faults) {
@@ -133,7 +159,7 @@ ConfigOutcome read_text(const std::string& text, const std::string& file_name, b
     if (faults.empty()) config.rules = RuleSet(std::move(rules));
   }
   if (with_files && faults.empty()) load_mesh_files(top, config);
-  if (with_files) read_secret(top, config);
+  if (with_files) load_secrets(top, config);
   return outcome_of(std::move(config), faults);
 }
 

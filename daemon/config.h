@@ -83,7 +83,9 @@ struct Config {
   std::optional<std::string> hash_secret_file;  // absolute, or relative to the folder of the file that names it
   /// Of hash_secret_file. All zeros without one: a single node's daemon then takes load_or_create_secret() of
   /// own_secret_file(), which a mere check of the file must not do.
-  HashSecret secret;
+  HashSecrets secrets;
+  /// The file of the second secret, while one secret takes another's place; what it is for is in `secrets.use`.
+  std::optional<std::string> second_secret_file;
   std::optional<CountersConfig> counters;  // absent: counters live in the daemon (a PoP of one node)
   std::optional<MeshConfig> mesh;          // absent: a PoP of one node
   std::vector<AddressRange> trusted_proxies;

@@ -54,6 +54,7 @@ struct Parsed {
   std::optional<std::uint64_t> limit;
   std::string state;  // of enforce: "on", "off", or empty to look
   bool pop = false;
+  std::string secret_file;
 };
 
 void add_duration(CLI::App& app, const std::string& name, const std::string& meaning, std::chrono::milliseconds& out,
@@ -131,6 +132,16 @@ void add_acting(CLI::App& app, Parsed& parsed) {
   app.add_subcommand("ring-check", "Do twemproxy and libmemcached place keys alike?");
 }
 
+// `secret new FILE`, `secret id FILE`: for whoever sets a PoP up.
+void add_secret(CLI::App& app, Parsed& parsed) {
+  CLI::App* secret = app.add_subcommand("secret", "Files of hash secrets; asks no daemon");
+  secret->require_subcommand(1);
+  CLI::App* make = secret->add_subcommand("new", "Makes a new secret in FILE, mode 0600, and prints its id");
+  make->add_option("FILE", parsed.secret_file, "Must not exist")->required()->type_name("");
+  CLI::App* id = secret->add_subcommand("id", "Prints the id of the secret in FILE, as `status` and `peers` show it");
+  id->add_option("FILE", parsed.secret_file, "Of mode 0600 or 0400")->required()->type_name("");
+}
+
 std::string looking_query(const Parsed& parsed, std::uint64_t offset) {
   std::string query;
   const auto add = [&](const char* name, const std::string& value) {
@@ -189,6 +200,7 @@ std::optional<CtlCommand> read_ctl_command(int argc, char** argv, int& exit_stat
   add_looking(app, command, parsed);
   add_acting(app, parsed);
   add_enforce(app, parsed);
+  add_secret(app, parsed);
   try {
     app.parse(argc, argv);
     if (!parsed.target.words.empty()) check_target(parsed.target);
@@ -200,6 +212,11 @@ std::optional<CtlCommand> read_ctl_command(int argc, char** argv, int& exit_stat
   command.called = socket->count() > 0 ? "popgatectl --socket " + command.socket_path : "popgatectl";
   if (command.socket_path.empty()) command.socket_path = kStandardSocket;
   command.name = app.get_subcommands().front()->get_name();
+  if (command.name == "secret") {
+    command.name += "-" + app.get_subcommands().front()->get_subcommands().front()->get_name();
+    command.secret_file = parsed.secret_file;
+    return command;
+  }
   command.request = request_of(command, parsed);
   return command;
 }

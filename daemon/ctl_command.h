@@ -27,6 +27,7 @@ struct CtlCommand {
   std::chrono::milliseconds wait{0};  // of ready
   std::uint64_t offset = 0;           // of mitigations and rules
   CtlRequest request;
+  std::string secret_file;  // of secret-new and secret-id, which ask no daemon
 };
 
 /// Empty when the process is to end with `exit_status`: help, version, or a mistake that was told on stderr.

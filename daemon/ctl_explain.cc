@@ -74,6 +74,14 @@ std::string entries_text(const Fields& explanation, const ViewContext& context) 
   return text.empty() ? "" : "\nWhy:\n" + text;
 }
 
+// While the secret is changed, the client has a second key, and what blocks either blocks it.
+std::string second_text(const Fields& explanation, const ViewContext& context) {
+  if (!explanation.has("second")) return "";
+  const Fields second = explanation.part("second");
+  return "\nUnder the other hash secret, key " + second.text("key") + ": " + verdict(second, context) +
+         entries_text(second, context);
+}
+
 std::string slots_table(const Fields& explanation, const ViewContext& context) {
   CtlTable table({{"SLOT", true}, {"FROM", true}, {"TO", true}, {"KNOWN", true}, {"UNSENT", true}, {"HIDDEN", true}});
   const auto time = [&](const Fields& slot, const char* name) {
@@ -116,11 +124,15 @@ std::string counts_text(const Fields& explanation, const ViewContext& context) {
 }
 
 std::string what_to_do(const Fields& explanation, const ViewContext& context) {
-  const std::string key = explanation.text("key");
-  if (explanation.has("enforced")) {
-    return "\nTo end it on every node:    " + context.command + " lift " + key + "\n";
-  }
-  return "\nTo block it on every node:  " + context.command + " block " + key + " --for 10m\n";
+  std::string text;
+  const auto lift_if_enforced = [&](const Fields& about) {
+    if (about.has("enforced"))
+      text += "\nTo end it on every node:    " + context.command + " lift " + about.text("key") + "\n";
+  };
+  lift_if_enforced(explanation);
+  if (explanation.has("second")) lift_if_enforced(explanation.part("second"));
+  if (!text.empty()) return text;
+  return "\nTo block it on every node:  " + context.command + " block " + explanation.text("key") + " --for 10m\n";
 }
 
 }  // namespace
@@ -129,7 +141,7 @@ std::string explain_view(const Fields& explanation, const ViewContext& context) 
   std::string text = "Key " + explanation.text("key");
   text += explanation.has("rule") ? ", rule " + explanation.text("rule") + "\n\n" : "\n\n";
   return text + verdict(explanation, context) + entries_text(explanation, context) + counts_text(explanation, context) +
-         what_to_do(explanation, context);
+         second_text(explanation, context) + what_to_do(explanation, context);
 }
 
 }  // namespace popgate

@@ -125,6 +125,26 @@ std::string evidence_text(const Fields& entry) {
   return evidence.digits("estimate") + " of " + evidence.digits("limit") + (labelled ? " (" + under + ")" : "");
 }
 
+// While the secret is changed, an identity has a key under each.
+std::vector<std::string> keys_of(const Fields& answer) {
+  std::vector<std::string> keys = answer.texts("keys");
+  if (keys.empty()) keys.push_back(answer.text("key"));
+  return keys;
+}
+
+std::string keys_text(const Fields& answer) { return joined(keys_of(answer), " and "); }
+
+// "<id> (counted), <id> (checked only)": the first is what new keys are made under.
+std::string secrets_text(const Fields& fields) {
+  std::vector<std::string> names;
+  const auto secrets = fields.list("secrets");
+  for (const Fields& secret : secrets) {
+    const bool counted = secret.flag("counted").value_or(true);
+    names.push_back(secret.text("id") + (secrets.size() < 2 ? "" : counted ? " (counted)" : " (checked only)"));
+  }
+  return names.empty() ? "-" : joined(names, ", ");
+}
+
 }  // namespace
 
 std::string time_text(const Fields& fields, const char* name, const ViewContext& context) {
@@ -161,6 +181,7 @@ std::string status_view(const Fields& status, const ViewContext& context) {
   text += "  mitigations  " + mitigations.digits("enforced") + " enforced, room for " + mitigations.digits("capacity") +
           "\n";
   text += "  counters     " + counters_text(status.part("counters")) + "\n";
+  text += "  secrets      " + secrets_text(status) + "\n";
   text += "  mesh         " + mesh_text(status) + "\n";
   text += certificate_text(status, context);
   return text + shards_table(status) + workers_table(status);
@@ -182,6 +203,7 @@ std::string peers_view(const Fields& peers, const ViewContext& /*context*/) {
                   {"MEMBERS"},
                   {"BRAKES"},
                   {"NO ROOM", true},
+                  {"SECRETS"},
                   {"ENFORCED p50/p99/max"},
                   {"FRAMES", true},
                   {"BYTES", true},
@@ -195,8 +217,9 @@ std::string peers_view(const Fields& peers, const ViewContext& /*context*/) {
                with_unit("skew_ms"), with_unit("round_trip_ms"), yes_or(peer, "digest_equal", "equal", "DIFFER"),
                yes_or(peer, "rules_equal", "equal", "DIFFER"), yes_or(peer, "members_equal", "equal", "DIFFER"),
                yes_or(peer, "brakes_equal", "equal", "DIFFER"),
-               peer.has("not_enforced") ? peer.digits("not_enforced") : "-", enforced_text(peer),
-               peer.digits("frames_sent"), peer.digits("bytes_sent"), peer.text("last_error")});
+               peer.has("not_enforced") ? peer.digits("not_enforced") : "-",
+               secrets_text(peer) + (peer.flag("counts_alike").value_or(true) ? "" : " COUNTED APART"),
+               enforced_text(peer), peer.digits("frames_sent"), peer.digits("bytes_sent"), peer.text("last_error")});
   }
   return percent(peers, "coverage") + " of the peers have acknowledged everything.\n\n" + table.text();
 }
@@ -256,12 +279,16 @@ std::string mitigations_view(const Fields& mitigations, const ViewContext& conte
 }
 
 std::string block_view(const Fields& answer, const ViewContext& context) {
-  return "Blocked key " + answer.text("key") + " on every node until " + time_text(answer, "until", context) +
-         ".\nTo end it earlier:  " + context.command + " lift " + answer.text("key") + "\n";
+  std::string text =
+      "Blocked key " + keys_text(answer) + " on every node until " + time_text(answer, "until", context) + ".\n";
+  for (const std::string& key : keys_of(answer)) {
+    text += "To end it earlier:  " + context.command + " lift " + key + "\n";
+  }
+  return text;
 }
 
 std::string lift_view(const Fields& answer, const ViewContext& /*context*/) {
-  return "Lifted key " + answer.text("key") + " on every node; its hits up to now no longer count.\n";
+  return "Lifted key " + keys_text(answer) + " on every node; its hits up to now no longer count.\n";
 }
 
 std::string reload_view(const Fields& answer, const ViewContext& /*context*/) {

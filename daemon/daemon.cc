@@ -110,7 +110,7 @@ Status PopDaemon::open_secret() {
   if (config_.hash_secret_file) return {};
   const Result<HashSecret> secret = load_or_create_secret(config_.own_secret_file());
   if (!secret) return Error{secret.error()};
-  config_.secret = *secret;
+  config_.secrets = *secret;
   return {};
 }
 
@@ -146,7 +146,7 @@ Status PopDaemon::open_workers() {
   if (!workers) return Error{workers.error()};
   workers_ = *std::move(workers);
   Result<RulesFile> file =
-      RulesFile::write(rules_path(), compile_rules(*pipeline_->rules(), config_.secret, config_.trusted_proxies));
+      RulesFile::write(rules_path(), compile_rules(*pipeline_->rules(), config_.secrets, config_.trusted_proxies));
   if (!file) return Error{file.error()};
   rules_file_.emplace(*std::move(file));
   const Publisher& publisher = pipeline_->publisher();
@@ -203,12 +203,15 @@ Status PopDaemon::apply_config(const Config& wanted, const SharedRules& rules, c
     if (Status used = tls_->use(wanted.mesh->tls->credentials); !used) return used;
     config_.mesh->tls = wanted.mesh->tls;
   }
+  config_.secrets = wanted.secrets;
   config_.trusted_proxies = wanted.trusted_proxies;
   config_.log_level = wanted.log_level;
   config_.clock_tolerance = wanted.clock_tolerance;
   pipeline_->use_clock_tolerance(config_.clock_tolerance);
   spdlog::set_level(spdlog::level::from_str(config_.log_level));
   pipeline_->use_rules(rules);
+  if (Mesh* mesh = pipeline_->mesh())
+    mesh->use_secrets(secret_id(config_.secrets.first), second_secret_name(config_.secrets));
   rules_file_.emplace(*std::move(file));
   if (Status offered = workers_->offer_rules(rules_file_->read_only_descriptor(), rules_file_->bytes()); !offered) {
     spdlog::error("workers keep the old rules: {}", offered.error());

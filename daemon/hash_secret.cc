@@ -2,6 +2,7 @@
 #include "daemon/hash_secret.h"
 
 #include <fcntl.h>
+#include <sodium.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 
 #include "daemon/private_file.h"
 #include "libclient/file_descriptor.h"
+#include "libclient/hex.h"
 
 namespace popgate {
 namespace {
@@ -23,8 +25,8 @@ Error system_error(const std::string& path, const char* what) {
 std::string hex_text(const HashSecret& secret) {
   std::string text;
   for (const std::uint8_t byte : secret.bytes) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
+    text += kHexDigits[byte >> 4];
+    text += kHexDigits[byte & 15];
   }
   return text + "\n";
 }
@@ -41,7 +43,7 @@ bool write_all(int descriptor, const std::string& text) {
 }
 
 /// Written beside its place and linked there whole: link() does not replace what another process was quicker to make.
-Status create(const std::string& path) {
+Status create(const std::string& path, bool& is_new) {
   HashSecret secret;
   if (getrandom(secret.bytes.data(), secret.bytes.size(), 0) != static_cast<ssize_t>(secret.bytes.size()))
     return system_error(path, "get random numbers for it");
@@ -51,7 +53,8 @@ Status create(const std::string& path) {
   if (!file.is_open()) return system_error(draft, "create it");
   Status status;
   if (!write_all(file.get(), hex_text(secret))) status = system_error(draft, "write it");
-  if (status && link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST) status = system_error(path, "create it");
+  is_new = status.ok() && link(draft.c_str(), path.c_str()) == 0;
+  if (status && !is_new && errno != EEXIST) status = system_error(path, "create it");
   unlink(draft.c_str());
   return status;
 }
@@ -82,9 +85,28 @@ Result<HashSecret> load_secret(const std::string& path) {
 
 Result<HashSecret> load_or_create_secret(const std::string& path) {
   if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
-    if (Status status = create(path); !status) return Error{status.error()};
+    bool is_new = false;
+    if (Status status = create(path, is_new); !status) return Error{status.error()};
   }
   return load_secret(path);
+}
+
+Result<HashSecret> create_secret(const std::string& path) {
+  bool is_new = false;
+  if (Status status = create(path, is_new); !status) return Error{status.error()};
+  if (!is_new) return Error{path + ": found something there, allowed: nothing; a secret is never written over"};
+  return load_secret(path);
+}
+
+std::uint64_t secret_id(const HashSecret& secret) {
+  static constexpr std::string_view kDomain = "popgate: which secret";
+  unsigned char hash[16];
+  static_assert(sizeof hash >= crypto_generichash_BYTES_MIN);
+  crypto_generichash(hash, sizeof hash, reinterpret_cast<const unsigned char*>(kDomain.data()), kDomain.size(),
+                     secret.bytes.data(), secret.bytes.size());
+  std::uint64_t id = 0;
+  for (int i = 0; i < 8; ++i) id = id << 8 | hash[i];
+  return id;
 }
 
 }  // namespace popgate

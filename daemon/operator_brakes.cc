@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "daemon/hash_text.h"
 #include "daemon/operator_views.h"
 #include "daemon/peers/mesh.h"
 #include "daemon/publish/publisher.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "daemon/count/memcached_store.h"
+#include "daemon/hash_text.h"
 #include "daemon/rules_reload.h"
 
 namespace popgate {
@@ -75,6 +76,12 @@ Result<std::string> reason_of(const json& body) {
   return text;
 }
 
+std::vector<std::string> texts_of(const std::vector<Key>& keys) {
+  std::vector<std::string> texts;
+  for (const Key& key : keys) texts.push_back(key_text(key));
+  return texts;
+}
+
 struct NamedOrder {
   NamedKey named;
   std::string reason;
@@ -88,6 +95,17 @@ Result<NamedOrder> named_order(const json& body, const OperatorViews& views) {
   Result<std::string> reason = reason_of(body);
   if (!reason) return Error{reason.error()};
   return NamedOrder{*named, *std::move(reason)};
+}
+
+// An order takes effect under all of the client's keys or is not taken.
+Status check_order(const NamedKey& named, EntryKind kind, const OperatorOrders::Setup& setup) {
+  const std::optional<std::string> peer = named.by_identity ? setup.views.peer_with_more_secrets() : std::nullopt;
+  if (peer) {
+    return Error{"node " + *peer +
+                 " has a hash secret that this node does not know, and the client a key under it: give " +
+                 "this order to node " + *peer};
+  }
+  return setup.mitigations.can_order(kind, named.keys());
 }
 
 void refuse(const OperatorOrders::AnswerFunction& answer, int status, const std::string& text) {
@@ -106,24 +124,33 @@ void OperatorOrders::block(const json& body, const AnswerFunction& answer) {
   const Result<microseconds> duration = block_duration(body);
   if (!duration) return refuse(answer, kBadRequest, duration.error());
   const NamedKey& named = order->named;
-  const Mitigations::Block block{named.key, named.rule != nullptr ? named.rule->id : 0, *duration, order->reason};
+  const std::vector<Key> keys = named.keys();
+  const Status possible = check_order(named, EntryKind::kOperator, setup_);
+  if (!possible) return refuse(answer, kConflict, possible.error());
   const PopInstant wall = PopClock::now();
-  const Status done = setup_.mitigations.block(block, HostClock::now(), wall);
-  if (!done) return refuse(answer, kConflict, done.error());
-  spdlog::warn("operator blocked key {} for {} ms", key_text(named.key), duration->count() / 1000);
-  const json said = {{"key", key_text(named.key)}, {"until", time_text(wall + *duration)}};
+  const RuleId rule = named.rule != nullptr ? named.rule->id : 0;
+  for (const Key& key : keys) {
+    const Status done = setup_.mitigations.block({key, rule, *duration, order->reason}, HostClock::now(), wall);
+    POPGATE_ASSERT(done.ok());
+    spdlog::warn("operator blocked key {} for {} ms", key_text(key), duration->count() / 1000);
+  }
+  const json said = {{"key", key_text(named.key)}, {"keys", texts_of(keys)}, {"until", time_text(wall + *duration)}};
   answer(&said, nullptr);
 }
 
 void OperatorOrders::lift(const json& body, const AnswerFunction& answer) {
   const Result<NamedOrder> order = named_order(body, setup_.views);
   if (!order) return refuse(answer, kBadRequest, order.error());
-  const Key& key = order->named.key;
+  const std::vector<Key> keys = order->named.keys();
+  const Status possible = check_order(order->named, EntryKind::kLift, setup_);
+  if (!possible) return refuse(answer, kConflict, possible.error());
   const PopInstant wall = PopClock::now();
-  const Status done = setup_.mitigations.lift({key, wall, order->reason}, HostClock::now(), wall);
-  if (!done) return refuse(answer, kConflict, done.error());
-  spdlog::warn("operator lifted key {}", key_text(key));
-  const json said = {{"key", key_text(key)}};
+  for (const Key& key : keys) {
+    const Status done = setup_.mitigations.lift({key, wall, order->reason}, HostClock::now(), wall);
+    POPGATE_ASSERT(done.ok());
+    spdlog::warn("operator lifted key {}", key_text(key));
+  }
+  const json said = {{"key", key_text(order->named.key)}, {"keys", texts_of(keys)}};
   answer(&said, nullptr);
 }
 

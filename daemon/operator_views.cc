@@ -11,11 +11,13 @@
 #include <set>
 
 #include "daemon/clock_guard.h"
+#include "daemon/hash_text.h"
 #include "daemon/mitigate/brakes.h"
 #include "daemon/mitigate/judge_totals.h"
 #include "daemon/peers/mesh.h"
 #include "daemon/peers/tls_transport.h"
 #include "daemon/publish/publisher.h"
+#include "daemon/secret_views.h"
 #include "popgate/popgate.h"
 
 namespace popgate {
@@ -97,8 +99,6 @@ json read_ring(const RingStatus& ring) {
 
 }  // namespace
 
-std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
-
 std::string time_text(PopInstant instant) {
   const auto ms = std::chrono::floor<milliseconds>(instant.time_since_epoch());
   const auto s = std::chrono::floor<std::chrono::seconds>(ms);
@@ -163,6 +163,8 @@ std::vector<std::string> OperatorViews::not_ready() const {
   for (const PeerStatus& peer : stages_.mesh->status().peers) {
     if (!peer.up_to_date) missing.push_back("peer " + peer.name + " has not acknowledged everything");
     if (!peer.heard) missing.push_back("peer " + peer.name + " is not connected to this node");
+    if (!peer.counts_alike.value_or(true))
+      missing.push_back("peer " + peer.name + " counts under none of this node's hash secrets: a step was left out");
   }
   return missing;
 }
@@ -203,6 +205,7 @@ json OperatorViews::status() const {
           {"started_at", time_text(started_at_)},
           {"ready", missing.empty()},
           {"not_ready", missing},
+          {"secrets", secrets_of(config.secrets)},
           {"rules", {{"count", stages_.rules->all().size()}, {"revision", hash_text(stages_.rules->revision())}}},
           {"workers", workers},
           {"mitigations",
@@ -260,6 +263,8 @@ json OperatorViews::peers() const {
                       {"members_equal", bool_or_null(peer.members_equal)},
                       {"brakes_equal", bool_or_null(peer.brakes_equal)},
                       {"not_enforced", peer.figures ? json(peer.figures->not_enforced) : json(nullptr)},
+                      {"secrets", secrets_of(peer.secrets)},
+                      {"counts_alike", bool_or_null(peer.counts_alike)},
                       {"said_goodbye", peer.said_goodbye},
                       {"last_error", peer.last_error},
                       {"enforced_ms", enforced},
@@ -359,13 +364,23 @@ Result<NamedKey> OperatorViews::named_key(const KeyName& name) const {
   if (named.rule == nullptr)
     return Error{"rule: found \"" + *name.rule + "\", allowed: the name of a rule of this node"};
   std::string reason;
-  if (!key_of_values(*named.rule, stages_.config.secret, name.values, named.key, reason)) return Error{reason};
+  named.by_identity = true;
+  const HashSecrets& secrets = stages_.config.secrets;
+  if (!key_of_values(*named.rule, secrets.first, name.values, named.key, reason)) return Error{reason};
+  if (secrets.use == SecondSecret::kNone) return named;
+  const bool same_values = key_of_values(*named.rule, secrets.second, name.values, named.second.emplace(), reason);
+  POPGATE_ASSERT(same_values);
   return named;
 }
 
-json OperatorViews::slots_and_rate(const NamedKey& named) const {
-  const std::vector<SlotCount> counts = stages_.store.slots_of(named.key);
-  const KeySlots slots(named.rule->window, named.key);
+std::optional<std::string> OperatorViews::peer_with_more_secrets() const {
+  if (stages_.mesh == nullptr) return std::nullopt;
+  return popgate::peer_with_more_secrets(stages_.config.secrets, stages_.mesh->status().peers);
+}
+
+json OperatorViews::slots_and_rate(const Key& key, const Rule& rule) const {
+  const std::vector<SlotCount> counts = stages_.store.slots_of(key);
+  const KeySlots slots(rule.window, key);
   json listed = json::array();
   for (const SlotCount& count : counts) {
     listed.push_back({{"slot", count.slot},
@@ -376,55 +391,55 @@ json OperatorViews::slots_and_rate(const NamedKey& named) const {
                       {"hidden", count.hidden}});
   }
   const PopInstant now = PopClock::now();
-  const bool degraded = stages_.store.is_degraded(named.key);
-  const SlotTotals totals{.key = named.key,
-                          .rule = named.rule->number,
+  const bool degraded = stages_.store.is_degraded(key);
+  const SlotTotals totals{.key = key,
+                          .rule = rule.number,
                           .slots = counts,
                           .fresh = true,  // the bracket is of what was last read
-                          .counters_lost = stages_.store.counters_lost(named.key, now),
+                          .counters_lost = stages_.store.counters_lost(key, now),
                           .degraded = degraded,
-                          .peers = stages_.store.peer_doubt(named.key)};
-  const Rate rate = estimate_rate(totals, slots, now, lifted_through(stages_.mitigations, slots, named.key));
+                          .peers = stages_.store.peer_doubt(key)};
+  const Rate rate = estimate_rate(totals, slots, now, lifted_through(stages_.mitigations, slots, key));
   return {{"slots", listed},
           {"rate", rate_of(rate)},
           {"degraded", degraded},
-          {"on_counter_failure", on_counter_failure_name(named.rule->on_counter_failure)},
-          {"limit", named.rule->limit},
-          {"policy", policy_name(named.rule->policy)},
-          {"window_ms", whole_ms(named.rule->window.window)}};
+          {"on_counter_failure", on_counter_failure_name(rule.on_counter_failure)},
+          {"limit", rule.limit},
+          {"policy", policy_name(rule.policy)},
+          {"window_ms", whole_ms(rule.window.window)}};
 }
 
-Result<json> OperatorViews::explain(const KeyName& name) const {
-  const Result<NamedKey> named = named_key(name);
-  if (!named) return Error{named.error()};
-  const HostInstant now = HostClock::now();
-  json answer = {{"node", stages_.config.node},
-                 {"key", key_text(named->key)},
-                 {"rule", named->rule != nullptr ? json(named->rule->name) : json(nullptr)},
-                 {"enforced", nullptr},
-                 {"entries", json::array()},
-                 {"slots", json::array()},
-                 {"rate", nullptr},
-                 {"degraded", nullptr},
-                 {"on_counter_failure", nullptr},
-                 {"limit", nullptr},
-                 {"policy", nullptr},
+json OperatorViews::explained(const Key& key, const Rule* rule, HostInstant now) const {
+  json answer = {{"key", key_text(key)},          {"enforced", nullptr}, {"entries", json::array()},
+                 {"slots", json::array()},        {"rate", nullptr},     {"degraded", nullptr},
+                 {"on_counter_failure", nullptr}, {"limit", nullptr},    {"policy", nullptr},
                  {"window_ms", nullptr}};
-  const KeyEntries entries = stages_.mitigations.find(named->key);
-  if (const auto enforcement = stages_.mitigations.enforcement(named->key, now)) {
+  const KeyEntries entries = stages_.mitigations.find(key);
+  if (const auto enforcement = stages_.mitigations.enforcement(key, now)) {
     const microseconds remaining = enforcement->until - now;
     answer["enforced"] = {
         {"until", time_text(PopClock::now() + remaining)},
         {"remaining_ms", whole_ms(remaining)},
         {"log_only", enforcement->log_only},
         {"off", stages_.brakes.is_off(decided_by_rule(entries, *enforcement), enforcement->by_operator)},
-        {"no_room", !stages_.publisher.holds(named->key)},
+        {"no_room", !stages_.publisher.holds(key)},
         {"by_operator", enforcement->by_operator}};
   }
   for (const Mitigation* held : {entries.automatic, entries.by_operator, entries.lift}) {
     if (held != nullptr) answer["entries"].push_back(entry(*held, now));
   }
-  if (named->rule != nullptr) answer.update(slots_and_rate(*named));
+  if (rule != nullptr) answer.update(slots_and_rate(key, *rule));
+  return answer;
+}
+
+Result<json> OperatorViews::explain(const KeyName& name) const {
+  const Result<NamedKey> named = named_key(name);
+  if (!named) return Error{named.error()};
+  const HostInstant now = HostClock::now();
+  json answer = explained(named->key, named->rule, now);
+  answer["node"] = stages_.config.node;
+  answer["rule"] = named->rule != nullptr ? json(named->rule->name) : json(nullptr);
+  answer["second"] = named->second ? explained(*named->second, named->rule, now) : json(nullptr);
   return answer;
 }
 

@@ -42,10 +42,17 @@ struct Stages {
   const Brakes& brakes;
 };
 
-/// A key that an operator named, and the rule if that is known.
+/// A key that an operator named, and the rule if that is known. While the secret is changed, an identity has a key
+/// under each of both; one named by its digits has only that.
 struct NamedKey {
   Key key;
   const Rule* rule = nullptr;
+  std::optional<Key> second{};
+  bool by_identity = false;  // by a rule and values
+
+  [[nodiscard]] std::vector<Key> keys() const {
+    return second ? std::vector<Key>{key, *second} : std::vector<Key>{key};
+  }
 };
 
 /// How an operator names a key: by its digits, or by a rule and a value for each part of the rule's key.
@@ -72,8 +79,6 @@ struct RulesQuery {
 /// More in one answer would keep the event loop away for longer than a fifth of a second.
 inline constexpr std::size_t kShownMax = 10000;
 
-/// 16 hexadecimal digits.
-[[nodiscard]] std::string hash_text(std::uint64_t hash);
 /// RFC 3339 in UTC, with milliseconds.
 [[nodiscard]] std::string time_text(PopInstant instant);
 
@@ -90,13 +95,17 @@ class OperatorViews {
   [[nodiscard]] Result<nlohmann::json> explain(const KeyName& name) const;
 
   [[nodiscard]] Result<NamedKey> named_key(const KeyName& name) const;
+  /// A peer with a hash secret that this node lacks: an order by identity, given here, would reach only some of the
+  /// keys.
+  [[nodiscard]] std::optional<std::string> peer_with_more_secrets() const;
 
  private:
   [[nodiscard]] nlohmann::json entry(const Mitigation& mitigation, HostInstant now) const;
   [[nodiscard]] nlohmann::json mesh_summary() const;
   [[nodiscard]] nlohmann::json enforcement_summary() const;
   [[nodiscard]] nlohmann::json rule_name(RuleId id) const;
-  [[nodiscard]] nlohmann::json slots_and_rate(const NamedKey& named) const;
+  [[nodiscard]] nlohmann::json slots_and_rate(const Key& key, const Rule& rule) const;
+  [[nodiscard]] nlohmann::json explained(const Key& key, const Rule* rule, HostInstant now) const;
 
   Stages stages_;
   PopInstant started_at_;

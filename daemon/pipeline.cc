@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/count/memory_store.h"
+#include "daemon/hash_secret.h"
 #include "daemon/mitigate/judge_totals.h"
 #include "daemon/rule_numbers.h"
 
@@ -136,7 +137,8 @@ Status Pipeline::join_mesh() {
                   {.pop = config_.pop,
                    .node = config_.node,
                    .incarnation = incarnation_,
-                   .secret_id = secret_id(config_.secret),
+                   .secret_id = secret_id(config_.secrets.first),
+                   .second_secret = second_secret_name(config_.secrets),
                    .rules_revision = rules_->revision(),
                    .listen = config_.mesh->listen,
                    .peers = config_.mesh->peers,

@@ -11,6 +11,7 @@
 #include "daemon/ctl_enforce.h"
 #include "daemon/ctl_explain.h"
 #include "daemon/ctl_fields.h"
+#include "daemon/ctl_secret.h"
 #include "daemon/ctl_views.h"
 
 namespace popgate {
@@ -97,10 +98,21 @@ Result<CtlReply> ask(const CtlCommand& command) {
   }
 }
 
+int show_secret(const CtlCommand& command) {
+  const Result<std::string> said = secret_command(command);
+  if (!said) {
+    complain(said.error());
+    return kCtlRefused;
+  }
+  print(*said);
+  return std::fflush(stdout) == 0 ? kCtlDone : kCtlRefused;
+}
+
 int run(int argc, char** argv) {
   int exit_status = kCtlDone;
   const std::optional<CtlCommand> command = read_ctl_command(argc, argv, exit_status);
   if (!command) return exit_status;
+  if (!command->secret_file.empty()) return show_secret(*command);
   const Result<CtlReply> reply = ask(*command);
   if (!reply) {
     if (!command->quiet) complain(reply.error());

@@ -16,6 +16,13 @@ bool same(const std::optional<MeshConfig>& a, const std::optional<MeshConfig>& b
 
 }  // namespace
 
+HashSecrets secrets_after_reload(const Config& running, const Config& wanted) {
+  if (!wanted.hash_secret_file) return running.secrets;
+  const bool known = wanted.secrets.first == running.secrets.first ||
+                     (running.secrets.use != SecondSecret::kNone && wanted.secrets.first == running.secrets.second);
+  return known ? wanted.secrets : running.secrets;
+}
+
 std::vector<std::string> needs_restart(const Config& running, const Config& wanted) {
   std::vector<std::string> names;
   const auto note = [&](bool is_same, const char* name) {
@@ -32,9 +39,8 @@ std::vector<std::string> needs_restart(const Config& running, const Config& want
   note(running.table_entries == wanted.table_entries, "table_entries");
   note(running.keys_max == wanted.keys_max, "keys_max");
   note(running.workers_max == wanted.workers_max, "workers_max");
-  note(running.hash_secret_file == wanted.hash_secret_file, "hash_secret_file");
-  const bool same_secret = !running.hash_secret_file || !wanted.hash_secret_file || running.secret == wanted.secret;
-  note(same_secret, "the content of hash_secret_file");
+  const bool own_secret = !running.hash_secret_file && !wanted.hash_secret_file;
+  note(own_secret || secrets_after_reload(running, wanted) == wanted.secrets, "hash_secret_file");
   note(running.counters == wanted.counters, "counters");
   note(same(running.mesh, wanted.mesh), "mesh");
   return names;

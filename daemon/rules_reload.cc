@@ -40,13 +40,15 @@ void RulesReload::loaded() {
     return conclude(std::move(outcome));
   }
   rules_ = *std::move(rules);
-  task_.start([this] { block_ = compile_rules(*rules_, running_.secret, loaded_.config->trusted_proxies); },
+  needs_restart_ = needs_restart(running_, *loaded_.config);
+  loaded_.config->secrets = secrets_after_reload(running_, *loaded_.config);
+  task_.start([this] { block_ = compile_rules(*rules_, loaded_.config->secrets, loaded_.config->trusted_proxies); },
               [this] { compiled(); });
 }
 
 void RulesReload::compiled() {
   Outcome outcome;
-  outcome.needs_restart = needs_restart(running_, *loaded_.config);
+  outcome.needs_restart = std::move(needs_restart_);
   outcome.rules = rules_->all().size();
   outcome.revision = rules_->revision();
   if (Status applied = steps_.apply(*loaded_.config, rules_, block_); !applied)

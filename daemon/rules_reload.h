@@ -35,10 +35,11 @@ class RulesReload {
   /// What the daemon does on the loop, in this order.
   struct Steps {
     std::function<Result<SharedRules>(const RuleSet&)> number;
+    /// `wanted.secrets` are those that the block was compiled under.
     std::function<Status(const Config& wanted, const SharedRules&, const std::vector<std::byte>& block)> apply;
   };
 
-  /// `running`: its file is read, its secret is kept. Outlives the reload.
+  /// `running`: its file is read, and its secrets are kept when the file's are strange to it. Outlives the reload.
   RulesReload(const EventLoop& loop, const Config& running, Steps steps);
 
   void begin(DoneFunction done);
@@ -54,6 +55,7 @@ class RulesReload {
   std::vector<DoneFunction> asked_;    // of the reload that runs
   std::vector<DoneFunction> waiting_;  // for the next
   ConfigOutcome loaded_;
+  std::vector<std::string> needs_restart_;
   SharedRules rules_;
   std::vector<std::byte> block_;
   BackgroundTask task_;  // last: its thread uses what stands above

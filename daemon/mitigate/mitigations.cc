@@ -12,6 +12,15 @@ namespace {
 
 using std::chrono::seconds;
 
+constexpr const char* kStillLearning =
+    "this node is still learning from its peers what is in force; try again in a moment";
+
+std::string full_text(EntryKind kind) {
+  return std::to_string(kOperatorEntriesMax) + (kind == EntryKind::kLift
+                                                    ? " lifts of the last 14 days are kept, no more can be"
+                                                    : " operators' blocks are live, no more are kept");
+}
+
 constexpr const char* kKindNames[kEntryKinds] = {"automatic", "operator", "lift"};
 
 // Long enough: a client that waits is admitted at its end, and it lasts at least 7/8 of what a new one would.
@@ -80,11 +89,11 @@ Status Mitigations::block(const Block& block, HostInstant now, PopInstant wall) 
   }
   if (!may_originate_) {
     ++counts_.refused_unready;
-    return Error{"this node is still learning from its peers what is in force; try again in a moment"};
+    return Error{kStillLearning};
   }
   if (table_.find({block.key, EntryKind::kOperator}) == nullptr && !make_room(EntryKind::kOperator)) {
     ++counts_.refused_full;
-    return Error{std::to_string(kOperatorEntriesMax) + " operators' blocks are live, no more are kept"};
+    return Error{full_text(EntryKind::kOperator)};
   }
   Mitigation entry = originate(block.key, EntryKind::kOperator, wall);
   entry.rule = block.rule;
@@ -100,11 +109,11 @@ Status Mitigations::block(const Block& block, HostInstant now, PopInstant wall) 
 Status Mitigations::lift(const Lift& lift, HostInstant now, PopInstant wall) {
   if (!may_originate_) {
     ++counts_.refused_unready;
-    return Error{"this node is still learning from its peers what is in force; try again in a moment"};
+    return Error{kStillLearning};
   }
   if (table_.find({lift.key, EntryKind::kLift}) == nullptr && !make_room(EntryKind::kLift)) {
     ++counts_.refused_full;
-    return Error{std::to_string(kOperatorEntriesMax) + " lifts of the last 14 days are kept, no more can be"};
+    return Error{full_text(EntryKind::kLift)};
   }
   Mitigation entry = originate(lift.key, EntryKind::kLift, wall);
   entry.version.epoch = std::max(entry.version.epoch + 1, epoch_at(lift.watermark));
@@ -115,6 +124,16 @@ Status Mitigations::lift(const Lift& lift, HostInstant now, PopInstant wall) {
   ++counts_.lifted;
   store(std::move(entry), Origin{}, now);
   return {};
+}
+
+Status Mitigations::can_order(EntryKind kind, std::span<const Key> keys) const {
+  if (!may_originate_) return Error{kStillLearning};
+  const auto fresh = static_cast<std::size_t>(std::ranges::count_if(keys, [&](const Key& key) {
+    return table_.find({key, kind}) == nullptr;
+  }));
+  const std::size_t live = table_.count(kind) - table_.ended_count(kind);  // ended ones make room
+  if (live + fresh <= most(kind)) return {};
+  return Error{full_text(kind)};
 }
 
 MergeOutcome Mitigations::merge(Mitigation entry, const Origin& from, HostInstant now) {
@@ -259,9 +278,12 @@ std::uint64_t Mitigations::epoch_of(const Key& key) const {
   return epoch;
 }
 
+std::size_t Mitigations::most(EntryKind kind) const {
+  return kind == EntryKind::kAutomatic ? options_.entries_max : kOperatorEntriesMax;
+}
+
 bool Mitigations::make_room(EntryKind kind) {
-  const std::size_t most = kind == EntryKind::kAutomatic ? options_.entries_max : kOperatorEntriesMax;
-  if (table_.count(kind) < most) return true;
+  if (table_.count(kind) < most(kind)) return true;
   if (!table_.drop_ended(kind)) return false;
   ++counts_.ended_dropped_early;
   return true;

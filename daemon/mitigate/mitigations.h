@@ -27,6 +27,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_set>
 
@@ -122,6 +123,9 @@ class Mitigations {
   };
   [[nodiscard]] Status lift(const Lift& lift, HostInstant now, PopInstant wall);
 
+  /// Whether an order on all of these keys would be taken: of several, all are, or none is asked for.
+  [[nodiscard]] Status can_order(EntryKind kind, std::span<const Key> keys) const;
+
   /// `entry.until` is on this host's clock already.
   MergeOutcome merge(Mitigation entry, const Origin& from, HostInstant now);
   /// An entry of the record file, with `until` on this host's clock; one that ended within kEndedKept counts too.
@@ -162,6 +166,7 @@ class Mitigations {
   [[nodiscard]] std::optional<Enforcement> automatic_enforcement(const Key& key, HostInstant now) const;
   [[nodiscard]] bool is_turned_off(const Key& key) const;
   [[nodiscard]] std::uint64_t epoch_of(const Key& key) const;
+  [[nodiscard]] std::size_t most(EntryKind kind) const;
   [[nodiscard]] bool make_room(EntryKind kind);
   [[nodiscard]] bool is_believable(const Mitigation& entry);
   MergeOutcome merge_into(Mitigation entry, const Origin& from, HostInstant now);

@@ -1,14 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/peers/hello.h"
 
-#include <sodium.h>
-
 #include <algorithm>
+
+#include "daemon/hash_secret.h"
+#include "daemon/hash_text.h"
 
 namespace popgate {
 namespace {
 
 std::string quoted(std::string_view text) { return '"' + printable_ascii(text) + '"'; }
+
+std::vector<wire::SecretName> secrets_of(const MeshIdentity& identity) {
+  std::vector<wire::SecretName> secrets{{identity.secret_id, true}};
+  if (identity.second_secret) secrets.push_back(*identity.second_secret);
+  return secrets;
+}
+
+std::string names_of(const std::vector<wire::SecretName>& secrets) {
+  std::string names;
+  for (const wire::SecretName& secret : secrets) names += (names.empty() ? "" : " or ") + hash_text(secret.id);
+  return names;
+}
 
 std::string versions(std::uint32_t min, std::uint32_t max) {
   return std::to_string(min) + (min == max ? "" : " to " + std::to_string(max));
@@ -23,21 +36,31 @@ std::string printable_ascii(std::string_view text) {
   return clean;
 }
 
-std::uint64_t secret_id(const HashSecret& secret) {
-  static constexpr std::string_view kDomain = "popgate: which secret";
-  unsigned char hash[16];
-  static_assert(sizeof hash >= crypto_generichash_BYTES_MIN);
-  crypto_generichash(hash, sizeof hash, reinterpret_cast<const unsigned char*>(kDomain.data()), kDomain.size(),
-                     secret.bytes.data(), secret.bytes.size());
-  std::uint64_t id = 0;
-  for (int i = 0; i < 8; ++i) id = id << 8 | hash[i];
-  return id;
+std::optional<wire::SecretName> second_secret_name(const HashSecrets& secrets) {
+  if (secrets.use == SecondSecret::kNone) return std::nullopt;
+  return wire::SecretName{secret_id(secrets.second), secrets.use == SecondSecret::kCounted};
 }
 
 wire::Hello hello_of(const MeshIdentity& identity, HostInstant now) {
-  return {identity.version_min,    identity.version_max, identity.pop,
-          identity.node,           identity.incarnation, identity.secret_id,
-          identity.rules_revision, identity.members,     now};
+  return {identity.version_min, identity.version_max,    identity.pop,     identity.node, identity.incarnation,
+          identity.secret_id,   identity.rules_revision, identity.members, now,           secrets_of(identity)};
+}
+
+std::vector<wire::SecretName> secrets_of(const wire::Hello& hello) {
+  if (hello.secrets.empty()) return {{hello.secret_id, true}};
+  return hello.secrets;
+}
+
+bool share_a_secret(const MeshIdentity& own, const std::vector<wire::SecretName>& theirs) {
+  return std::ranges::any_of(secrets_of(own), [&](const wire::SecretName& secret) {
+    return std::ranges::find(theirs, secret.id, &wire::SecretName::id) != theirs.end();
+  });
+}
+
+bool count_alike(const MeshIdentity& own, const std::vector<wire::SecretName>& theirs) {
+  return std::ranges::any_of(secrets_of(own), [&](const wire::SecretName& secret) {
+    return secret.counted && std::ranges::find(theirs, secret) != theirs.end();
+  });
 }
 
 Result<std::uint32_t> check_hello(const MeshIdentity& own, const wire::Hello& theirs,
@@ -54,8 +77,9 @@ Result<std::uint32_t> check_hello(const MeshIdentity& own, const wire::Hello& th
   if (std::find(own.members.begin(), own.members.end(), theirs.node) == own.members.end()) {
     return Error{"unknown node name: found " + quoted(theirs.node) + ", allowed: a member of the PoP's configuration"};
   }
-  if (theirs.secret_id != own.secret_id) {
-    return Error{"another hash secret: both nodes must read the same hash_secret_file"};
+  if (!share_a_secret(own, secrets_of(theirs))) {
+    return Error{"another hash secret: found " + names_of(secrets_of(theirs)) + ", allowed: " +
+                 names_of(secrets_of(own)) + ", the ids of this node's (popgatectl secret id FILE prints a file's)"};
   }
   return std::min(own.version_max, theirs.version_max);
 }

@@ -50,6 +50,7 @@ MeshIdentity identity_of(const MeshOptions& options) {
                         .node = options.node,
                         .incarnation = options.incarnation,
                         .secret_id = options.secret_id,
+                        .second_secret = options.second_secret,
                         .rules_revision = options.rules_revision,
                         .members = {options.node},
                         .version_min = options.version_min,
@@ -150,6 +151,20 @@ void Mesh::broadcast(std::span<const Brake> brakes, NodeId from) {
 
 void Mesh::use_rules_revision(std::uint64_t revision) { context_.identity.rules_revision = revision; }
 
+void Mesh::use_secrets(std::uint64_t first, const std::optional<wire::SecretName>& second) {
+  MeshIdentity& identity = context_.identity;
+  if (identity.secret_id == first && identity.second_secret == second) return;
+  identity.secret_id = first;
+  identity.second_secret = second;
+  for (const auto& link : links_) link->greet_again();
+  for (const auto& session : sessions_) {
+    if (!session->is_open() || !session->is_admitted()) continue;
+    if (share_a_secret(identity, context_.secrets_of_peers[session->node()])) continue;
+    session->shut();
+    on_closed(*session, {"its hash secrets are no longer ours"});
+  }
+}
+
 void Mesh::stop() {
   ticker_.stop();
   listener_.reset();
@@ -213,6 +228,7 @@ Status Mesh::admit(const PeerSession& session, const wire::Hello& hello) {
   for (const auto& link : links_) {
     if (link->name() == hello.node) link->peer_is_there();
   }
+  context_.secrets_of_peers[hello.node] = secrets_of(hello);
   return {};
 }
 
@@ -282,6 +298,10 @@ MeshStatus Mesh::status() const {
     peer.frames_in = counts.frames_in;
     peer.frames_out = counts.frames_out;
     link->describe(peer);
+    if (const auto known = context_.secrets_of_peers.find(link->name()); known != context_.secrets_of_peers.end()) {
+      peer.secrets = known->second;
+      peer.counts_alike = count_alike(context_.identity, known->second);
+    }
     if (peer.up_to_date) ++up_to_date;
   }
   if (!links_.empty()) status.coverage = static_cast<double>(up_to_date) / static_cast<double>(links_.size());

@@ -48,7 +48,8 @@ struct MeshOptions {
   std::string pop;
   std::string node;
   std::uint64_t incarnation = 0;
-  std::uint64_t secret_id = 0;  // secret_id() of hello.h
+  std::uint64_t secret_id = 0;  // secret_id() of hash_secret.h, of the first secret
+  std::optional<wire::SecretName> second_secret{};
   std::uint64_t rules_revision = 0;
   Endpoint listen;
   std::vector<MemberConfig> peers;  // the other members
@@ -80,6 +81,8 @@ class Mesh {
   /// Every change of the PoP's brakes, to all peers but the one that told.
   void broadcast(std::span<const Brake> brakes, NodeId from);
   void use_rules_revision(std::uint64_t revision);
+  /// Greets every peer again when they differ from those it was greeted with: peers learn them, or part.
+  void use_secrets(std::uint64_t first, const std::optional<wire::SecretName>& second);
   /// Says goodbye to all peers and closes every connection.
   void stop();
 

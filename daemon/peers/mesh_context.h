@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -51,7 +52,8 @@ struct MeshContext {
   MeshTimings timings;
   std::size_t output_bytes_max;
   std::mt19937_64 random;
-  std::function<std::optional<CountLag>()> count_lag{};  // what heartbeats tell
+  std::function<std::optional<CountLag>()> count_lag{};                     // what heartbeats tell
+  std::map<std::string, std::vector<wire::SecretName>> secrets_of_peers{};  // as each said last, on either connection
 };
 
 }  // namespace popgate

@@ -92,6 +92,11 @@ void PeerLink::say_goodbye() {
   redial_.stop();
 }
 
+void PeerLink::greet_again() {
+  if (connection_ != nullptr && state_ != LinkState::kConnecting)
+    give_up("greeting again: this node's secrets changed");
+}
+
 void PeerLink::on_message(const wire::Message& message) {
   if (std::holds_alternative<wire::UnknownKind>(message)) return;
   if (std::holds_alternative<wire::Goodbye>(message)) return give_up("it said goodbye");
@@ -122,6 +127,7 @@ void PeerLink::begin(const wire::Hello& hello) {
   next_digest_ = now;
   round_trip_ = {};
   their_rules_ = hello.rules_revision;
+  context_.secrets_of_peers[name_] = secrets_of(hello);
   members_equal_ = hello.members == context_.identity.members;
   ++connects_;
   enter(LinkState::kSnapshot);

@@ -50,6 +50,8 @@ class PeerLink {
   void say_goodbye();
   /// It has just been heard: if it seemed to be away, it is dialled now.
   void peer_is_there();
+  /// With what this node now is; a connection that was greeted before ends for it.
+  void greet_again();
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] NodeId id() const { return id_; }

@@ -54,6 +54,8 @@ struct PeerStatus {
   std::optional<wire::NodeFigures> figures;  // what it last told of itself
   std::uint64_t incarnation = 0;             // of its daemon
   std::optional<CountLag> count_lag;         // what it has not counted yet, by what it last told
+  std::vector<wire::SecretName> secrets;     // as it said last; empty before its first hello
+  std::optional<bool> counts_alike;          // it counts under one of the secrets under which this node counts
 
   std::string last_error;
   std::uint64_t connects = 0;  // times that telling began

@@ -33,6 +33,11 @@ void put(const Hello& hello, mesh::Envelope& envelope) {
   out.set_rules_revision(hello.rules_revision);
   for (const std::string& member : hello.members) out.add_members(member);
   out.set_host_us(us(hello.host));
+  for (const SecretName& secret : hello.secrets) {
+    mesh::SecretName& name = *out.add_secrets();
+    name.set_id(secret.id);
+    name.set_counted(secret.counted);
+  }
 }
 
 void put(const Refused& refused, mesh::Envelope& envelope) { envelope.mutable_refused()->set_reason(refused.reason); }
@@ -154,6 +159,9 @@ Fault take(const mesh::Hello& in, Hello& hello) {
   hello.secret_id = in.secret_id();
   hello.rules_revision = in.rules_revision();
   hello.host = host_at(in.host_us());
+  if (const Fault fault = too_long("hello.secrets", static_cast<std::size_t>(in.secrets_size()), kSecretsMax))
+    return fault;
+  for (const mesh::SecretName& secret : in.secrets()) hello.secrets.push_back({secret.id(), secret.counted()});
   return std::nullopt;
 }
 

@@ -8,8 +8,8 @@
 // Threads: pure functions.
 // Invariants: 1. decode() accepts nothing that breaks a limit below, whatever the bytes are.
 //             2. decode(encode(m)) gives m.
-// Limits: kNameBytesMax a name, kMembersMax members, kReasonBytesMax a reason, kRemainingMax a duration,
-//         kBrakesInMessageMax brakes, kRuleFiguresMax rules' figures, kLaggingShardsMax shards.
+// Limits: kNameBytesMax a name, kMembersMax members, kSecretsMax secrets, kReasonBytesMax a reason, kRemainingMax a
+//         duration, kBrakesInMessageMax brakes, kRuleFiguresMax rules' figures, kLaggingShardsMax shards.
 #pragma once
 
 #include <string>
@@ -26,9 +26,17 @@ namespace popgate::wire {
 
 inline constexpr std::size_t kNameBytesMax = 64;
 inline constexpr std::size_t kMembersMax = 256;
+inline constexpr std::size_t kSecretsMax = 8;
 inline constexpr std::size_t kLaggingShardsMax = 256;
 inline constexpr std::uint64_t kUncertainMax = std::uint64_t{1} << 48;  // so that sums over peers cannot wrap
 inline constexpr microseconds kRemainingMax = 2 * kLiftKept;            // either way; the set cuts it further
+
+/// One of a node's secrets, by its id; counted: the node counts hits under it.
+struct SecretName {
+  std::uint64_t id = 0;
+  bool counted = true;
+  friend bool operator==(const SecretName&, const SecretName&) = default;
+};
 
 struct Hello {
   std::uint32_t version_min = 0;
@@ -39,7 +47,8 @@ struct Hello {
   std::uint64_t secret_id = 0;
   std::uint64_t rules_revision = 0;
   std::vector<std::string> members;
-  HostInstant host{};  // the sender's
+  HostInstant host{};               // the sender's
+  std::vector<SecretName> secrets;  // secret_id's first; empty from earlier releases, which have that one only
 };
 
 struct Refused {

@@ -513,7 +513,7 @@ TEST_F(ConfigFile, is_loaded_with_the_secret_beside_it) {
   const auto outcome = load_config(write("popgate.yaml", "hash_secret_file: secret\n", 0644));
   ASSERT_TRUE(outcome.config.has_value()) << faults_text(outcome);
   EXPECT_EQ(outcome.config->hash_secret_file, folder + "/secret");
-  for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(outcome.config->secret.bytes[i], i);
+  for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(outcome.config->secrets.first.bytes[i], i);
 }
 
 TEST_F(ConfigFile, an_empty_one_has_defaults) {

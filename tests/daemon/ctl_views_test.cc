@@ -188,39 +188,41 @@ TEST_F(CtlViewsTest, no_mitigations_are_none) {
 }
 
 TEST_F(CtlViewsTest, status_shows_what_is_not_ready_first) {
-  const json status{{"version", "0.1.0"},
-                    {"node", "fra-1"},
-                    {"pop", "fra"},
-                    {"pid", 42},
-                    {"started_at", "2001-09-09T01:45:10.000Z"},
-                    {"ready", false},
-                    {"not_ready", {"shard cache-2 is not connected"}},
-                    {"rules", {{"count", 3}, {"revision", "00000000000000aa"}}},
-                    {"workers",
-                     {{{"name", "nginx-1"},
-                       {"pid", 7},
-                       {"uid", 33},
-                       {"leaving", false},
-                       {"waiting", 0},
-                       {"drained", 1000},
-                       {"dropped", 5},
-                       {"rejected", 0}}}},
-                    {"mitigations", {{"enforced", 12}, {"capacity", 262144}}},
-                    {"counters",
-                     {{"kind", "memcached"},
-                      {"shards",
-                       {{{"name", "cache-1"}, {"address", "127.0.0.1:1"}, {"reachable", true}},
-                        {{"name", "cache-2"}, {"address", "127.0.0.1:2"}, {"reachable", false}}}}}},
-                    {"mesh",
-                     {{"listen", "127.0.0.1:7"},
-                      {"peers", 2},
-                      {"connected", 2},
-                      {"coverage", 0.9999},
-                      {"certificate",
-                       {{"name", "popgate://fra/fra-1"},
-                        {"valid_until", "2001-09-09T03:46:40.000Z"},
-                        {"left_ms", 7200000},
-                        {"alarm", "it ends"}}}}}};
+  const json status{
+      {"version", "0.1.0"},
+      {"node", "fra-1"},
+      {"pop", "fra"},
+      {"pid", 42},
+      {"started_at", "2001-09-09T01:45:10.000Z"},
+      {"ready", false},
+      {"not_ready", {"shard cache-2 is not connected"}},
+      {"secrets", {{{"id", "00000000000000dd"}, {"counted", true}}, {{"id", "00000000000000ee"}, {"counted", false}}}},
+      {"rules", {{"count", 3}, {"revision", "00000000000000aa"}}},
+      {"workers",
+       {{{"name", "nginx-1"},
+         {"pid", 7},
+         {"uid", 33},
+         {"leaving", false},
+         {"waiting", 0},
+         {"drained", 1000},
+         {"dropped", 5},
+         {"rejected", 0}}}},
+      {"mitigations", {{"enforced", 12}, {"capacity", 262144}}},
+      {"counters",
+       {{"kind", "memcached"},
+        {"shards",
+         {{{"name", "cache-1"}, {"address", "127.0.0.1:1"}, {"reachable", true}},
+          {{"name", "cache-2"}, {"address", "127.0.0.1:2"}, {"reachable", false}}}}}},
+      {"mesh",
+       {{"listen", "127.0.0.1:7"},
+        {"peers", 2},
+        {"connected", 2},
+        {"coverage", 0.9999},
+        {"certificate",
+         {{"name", "popgate://fra/fra-1"},
+          {"valid_until", "2001-09-09T03:46:40.000Z"},
+          {"left_ms", 7200000},
+          {"alarm", "it ends"}}}}}};
   EXPECT_EQ(status_view(Fields(status), context_),
             "popgated 0.1.0, node fra-1 of PoP fra: NOT READY\n"
             "  ! shard cache-2 is not connected\n"
@@ -228,6 +230,7 @@ TEST_F(CtlViewsTest, status_shows_what_is_not_ready_first) {
             "  rules        3, revision 00000000000000aa\n"
             "  mitigations  12 enforced, room for 262144\n"
             "  counters     memcached, 1 of 2 shards reachable\n"
+            "  secrets      00000000000000dd (counted), 00000000000000ee (checked only)\n"
             "  mesh         2 of 2 peers connected, coverage 99.9 %, listening on 127.0.0.1:7\n"
             "  certificate  popgate://fra/fra-1, valid until 04:46:40 CET, 2h left\n"
             "  ! it ends\n"
@@ -276,6 +279,8 @@ TEST_F(CtlViewsTest, peers_show_what_differs) {
                        {"members_equal", true},
                        {"brakes_equal", true},
                        {"not_enforced", 7},
+                       {"secrets", {{{"id", "00000000000000dd"}, {"counted", true}}}},
+                       {"counts_alike", false},
                        {"heard", false},
                        {"last_error", ""},
                        {"enforced_ms", {{"p50", 1}, {"p99", 4}, {"max", 9}}},
@@ -283,9 +288,9 @@ TEST_F(CtlViewsTest, peers_show_what_differs) {
                        {"bytes_sent", 900}}}}};
   const std::string text = peers_view(Fields(answer), context_);
   EXPECT_THAT(text, HasSubstr("50 % of the peers have acknowledged everything."));
-  EXPECT_THAT(
-      text,
-      HasSubstr("connected  1m 1s  NO           3  1.5ms  0.2ms  DIFFER   equal  equal    equal         7  1/4/9ms"));
+  EXPECT_THAT(text,
+              HasSubstr("connected  1m 1s  NO           3  1.5ms  0.2ms  DIFFER   equal  equal    equal         7  "
+                        "00000000000000dd COUNTED APART  1/4/9ms"));
 }
 
 TEST_F(CtlViewsTest, ring_that_disagrees_says_so_for_each_shard_and_what_to_do) {

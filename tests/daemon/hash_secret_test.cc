@@ -84,6 +84,24 @@ TEST_F(HashSecretFile, a_damaged_one_is_not_replaced) {
   EXPECT_FALSE(load_or_create_secret(path).ok());
 }
 
+TEST_F(HashSecretFile, a_new_one_is_never_written_over_another) {
+  const auto made = create_secret(path);
+  ASSERT_TRUE(made.ok()) << made.error();
+  struct stat about {};
+  ASSERT_EQ(stat(path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 07777U, 0600U);
+  EXPECT_THAT(create_secret(path).error(), HasSubstr("a secret is never written over"));
+  EXPECT_EQ(*load_secret(path), *made);
+}
+
+TEST(SecretId, differs_with_the_secret_and_is_the_same_for_the_same) {
+  HashSecret secret;
+  const std::uint64_t zero = secret_id(secret);
+  EXPECT_EQ(secret_id(secret), zero);
+  secret.bytes[15] = 1;
+  EXPECT_NE(secret_id(secret), zero);
+}
+
 TEST_F(HashSecretFile, its_folder_must_exist) { EXPECT_FALSE(load_or_create_secret(path + "/none/hash.secret").ok()); }
 
 }  // namespace

@@ -144,6 +144,24 @@ TEST_F(MitigationsTest, a_restored_set_goes_on_with_its_counter_and_enforces_the
   EXPECT_EQ(next.find({8, 8}).automatic->version, (Version{0, 3, node_id("a"), 2}));
 }
 
+TEST_F(MitigationsTest, an_order_on_two_keys_is_possible_only_when_there_is_room_for_both) {
+  const std::vector<Key> both{{1, 1}, {2, 2}};
+  EXPECT_TRUE(set.can_order(EntryKind::kOperator, both));
+  for (std::uint64_t i = 0; i < kOperatorEntriesMax - 1; ++i)
+    ASSERT_TRUE(set.block({{i + 10, i}, 0, seconds(1), ""}, now, wall));
+  EXPECT_FALSE(set.can_order(EntryKind::kOperator, both)) << "there is room for one";
+  EXPECT_TRUE(set.can_order(EntryKind::kLift, both)) << "lifts have room of their own";
+  ASSERT_TRUE(set.block({both[0], 0, seconds(1), ""}, now, wall));
+  EXPECT_FALSE(set.can_order(EntryKind::kOperator, both));
+  EXPECT_TRUE(set.can_order(EntryKind::kOperator, {both.data(), 1})) << "what is held needs no new place";
+  advance(seconds(2));
+  while (set.expire(now)) {
+  }
+  EXPECT_TRUE(set.can_order(EntryKind::kOperator, both)) << "ended ones make room";
+  Mitigations fresh({"b", 1, 10}, [](const Mitigation&, const Origin&) {});
+  EXPECT_FALSE(fresh.can_order(EntryKind::kOperator, both)) << "it does not know yet what is in force";
+}
+
 class SmallMitigationsTest : public MitigationsTest {
  protected:
   SmallMitigationsTest() : MitigationsTest(2) {}

@@ -54,7 +54,47 @@ TEST_F(HelloTest, another_member_than_the_one_configured_at_the_address_is_refus
 
 TEST_F(HelloTest, another_secret_is_refused) {
   peer.secret_id = 78;
-  EXPECT_THAT(check(peer).error(), HasSubstr("another hash secret"));
+  EXPECT_EQ(
+      check(peer).error(),
+      "another hash secret: found 000000000000004e, allowed: 000000000000004d, the ids of this node's (popgatectl "
+      "secret id FILE prints a file's)");
+  peer.second_secret = wire::SecretName{79, true};
+  own.second_secret = wire::SecretName{80, false};
+  EXPECT_THAT(check(peer).error(), HasSubstr("found 000000000000004e or 000000000000004f, allowed: 000000000000004d or "
+                                             "0000000000000050,"));
+}
+
+TEST_F(HelloTest, one_secret_in_common_is_enough_whichever_it_is) {
+  peer.second_secret = wire::SecretName{78, true};
+  EXPECT_TRUE(check(peer)) << "the peer has the next one already";
+  own.second_secret = wire::SecretName{78, true};
+  EXPECT_TRUE(check(peer));
+  peer.secret_id = 78;
+  peer.second_secret = wire::SecretName{77, false};
+  EXPECT_TRUE(check(peer)) << "the peer counts under the next one only";
+  peer.second_secret.reset();
+  EXPECT_TRUE(check(peer)) << "the peer has forgotten the former one";
+  own.second_secret.reset();
+  EXPECT_FALSE(check(peer));
+}
+
+TEST_F(HelloTest, a_hello_of_an_earlier_release_names_one_secret) {
+  wire::Hello hello = hello_of(peer, HostInstant{});
+  hello.secrets.clear();
+  EXPECT_TRUE(check_hello(own, hello, {}));
+  EXPECT_EQ(secrets_of(hello), (std::vector<wire::SecretName>{{77, true}}));
+}
+
+TEST_F(HelloTest, two_that_count_under_no_secret_in_common_are_told_apart) {
+  const auto alike = [&] { return count_alike(own, secrets_of(hello_of(peer, HostInstant{}))); };
+  EXPECT_TRUE(alike());
+  peer.secret_id = 78;
+  peer.second_secret = wire::SecretName{77, false};
+  EXPECT_FALSE(alike()) << "it no longer counts under ours";
+  own.second_secret = wire::SecretName{78, true};
+  EXPECT_TRUE(alike());
+  own.second_secret = wire::SecretName{78, false};
+  EXPECT_FALSE(alike());
 }
 
 TEST_F(HelloTest, the_highest_common_version_is_spoken_and_none_is_refused) {
@@ -68,14 +108,6 @@ TEST_F(HelloTest, the_highest_common_version_is_spoken_and_none_is_refused) {
   peer.version_min = 6;
   peer.version_max = 9;
   EXPECT_FALSE(check(peer));
-}
-
-TEST(SecretId, differs_with_the_secret_and_is_the_same_for_the_same) {
-  HashSecret secret;
-  const std::uint64_t zero = secret_id(secret);
-  EXPECT_EQ(secret_id(secret), zero);
-  secret.bytes[15] = 1;
-  EXPECT_NE(secret_id(secret), zero);
 }
 
 }  // namespace

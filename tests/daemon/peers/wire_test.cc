@@ -91,7 +91,7 @@ TEST(Wire, a_lift_arrives_as_a_lift) {
 }
 
 TEST(Wire, a_hello_arrives_as_it_was_sent) {
-  const Hello sent{1, 3, "pop", "node", 5, 6, 7, {"a", "node"}, HostInstant(seconds(9))};
+  const Hello sent{1, 3, "pop", "node", 5, 6, 7, {"a", "node"}, HostInstant(seconds(9)), {{6, true}, {8, false}}};
   const Hello got = round_trip(sent);
   EXPECT_EQ(got.version_min, 1U);
   EXPECT_EQ(got.version_max, 3U);
@@ -102,6 +102,15 @@ TEST(Wire, a_hello_arrives_as_it_was_sent) {
   EXPECT_EQ(got.rules_revision, 7U);
   EXPECT_EQ(got.members, sent.members);
   EXPECT_EQ(got.host, sent.host);
+  EXPECT_EQ(got.secrets, sent.secrets);
+}
+
+TEST(Wire, a_hello_with_more_secrets_than_any_node_has_is_refused) {
+  Hello hello;
+  hello.secrets.resize(kSecretsMax);
+  EXPECT_TRUE(decode(encode(hello)));
+  hello.secrets.resize(kSecretsMax + 1);
+  EXPECT_EQ(decode(encode(hello)).error(), "hello.secrets: found 9, allowed: at most 8");
 }
 
 TEST(Wire, heartbeats_acks_and_ends_arrive_as_they_were_sent) {
