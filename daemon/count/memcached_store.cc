@@ -62,23 +62,15 @@ Status MemcachedStore::also_read(const CountersConfig& config, CounterRing::Setu
 }
 
 MemcachedStore::MemcachedStore(Setup setup, TotalsFunction totals)
-    : setup_(std::move(setup)), totals_(std::move(totals)), random_(setup_.seed) {}
+    : setup_(std::move(setup)), totals_(std::move(totals)), intake_(*setup_.ledger), random_(setup_.seed) {}
 
 void MemcachedStore::submit(std::span<const HitSum> sums, PopInstant now) {
   submitted_.clear();
   KeyWindows& windows = ring_->windows();
-  for (const HitSum& sum : sums) {
-    const Rule* const rule = setup_.rules->by_number(sum.rule);
-    if (rule == nullptr) {
-      unknown_rule_hits_ += sum.hits;
-      setup_.ledger->add(sum.rule, LedgerColumn::kDropped, sum.hits);
-      continue;
-    }
-    const WindowIndex index = windows.take(sum, rule->window, now);
-    if (index == kNoWindow) continue;
+  intake_.take(sums, *setup_.rules, windows, now, [&](WindowIndex index) {
     ring_->shard_of(windows.at(index)).add_due(index);
     submitted_.push_back(index);
-  }
+  });
   for (const auto& shard : ring_->shards()) shard->pump(now);
   report_waiting(now);
 }
@@ -196,13 +188,7 @@ std::vector<RingStatus> MemcachedStore::rings() const {
 
 void MemcachedStore::visit(const MetricVisitor& visitor) const {
   ring_->windows().visit(visitor);
-  visitor({"popgate_count_unknown_rule_hits_dropped",
-           "hits",
-           "Hits under a rule number that no rule has.",
-           static_cast<double>(unknown_rule_hits_),
-           true,
-           {},
-           {}});
+  intake_.visit(visitor);
   for (const auto& shard : ring_->shards()) visit_figures(shard->figures(), shard->name(), visitor);
   peer_lags_->visit(visitor);
   if (!other_) return;

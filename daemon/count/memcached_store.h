@@ -25,6 +25,7 @@
 #include "daemon/count/counter_ring.h"
 #include "daemon/count/counter_store.h"
 #include "daemon/count/peer_lags.h"
+#include "daemon/count/sum_intake.h"
 #include "daemon/result.h"
 
 namespace popgate {
@@ -79,13 +80,13 @@ class MemcachedStore final : public CounterStore {
 
   Setup setup_;
   TotalsFunction totals_;
+  SumIntake intake_;
   std::mt19937_64 random_;
   std::unique_ptr<CounterRing> ring_;
   std::unique_ptr<CounterRing> other_;  // may be null
   std::optional<PeerLags> peer_lags_;   // never empty once made
   std::vector<WindowIndex> submitted_;  // keys of the sums being submitted, each once or more
   std::vector<SlotCount> slot_counts_;  // of the key being reported
-  std::uint64_t unknown_rule_hits_ = 0;
   bool is_held_ = false;
 };
 

@@ -9,28 +9,21 @@ namespace popgate {
 MemoryStore::MemoryStore(Setup setup, TotalsFunction totals)
     : setup_(std::move(setup)),
       totals_(std::move(totals)),
+      intake_(*setup_.ledger),
       windows_(
           {setup_.keys_max, setup_.keys_max * kSlotsPerKey}, [](const Key&) { return ShardIndex{0}; }, *setup_.ledger) {
 }
 
 void MemoryStore::submit(std::span<const HitSum> sums, PopInstant now) {
   ++flush_number_;
-  for (const HitSum& sum : sums) {
-    const Rule* const rule = setup_.rules->by_number(sum.rule);
-    if (rule == nullptr) {
-      unknown_rule_hits_ += sum.hits;
-      setup_.ledger->add(sum.rule, LedgerColumn::kDropped, sum.hits);
-      continue;
-    }
-    const WindowIndex index = windows_.take(sum, rule->window, now);
-    if (index == kNoWindow) continue;
+  intake_.take(sums, *setup_.rules, windows_, now, [&](WindowIndex index) {
     if (windows_.at(index).batch != flush_number_) {
       windows_.at(index).batch = flush_number_;
       windows_.pin(index);
       submitted_.push_back(index);
     }
     deliver(index, now);
-  }
+  });
   // All of the flush is counted before anything is judged, as with a batch to memcached.
   for (const WindowIndex index : submitted_) read_and_report(index, now);
   for (const WindowIndex index : submitted_) windows_.unpin(index);
@@ -83,13 +76,7 @@ bool MemoryStore::counters_lost(const Key& key, PopInstant now) const {
 void MemoryStore::visit(const MetricVisitor& visitor) const {
   windows_.visit(visitor);
   setup_.counters->visit(visitor);
-  visitor({"popgate_count_unknown_rule_hits_dropped",
-           "hits",
-           "Hits under a rule number that no rule has.",
-           static_cast<double>(unknown_rule_hits_),
-           true,
-           {},
-           {}});
+  intake_.visit(visitor);
 }
 
 }  // namespace popgate

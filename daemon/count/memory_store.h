@@ -16,6 +16,7 @@
 #include "daemon/count/counter_store.h"
 #include "daemon/count/key_windows.h"
 #include "daemon/count/memory_counters.h"
+#include "daemon/count/sum_intake.h"
 
 namespace popgate {
 
@@ -46,11 +47,11 @@ class MemoryStore final : public CounterStore {
 
   Setup setup_;
   TotalsFunction totals_;
+  SumIntake intake_;
   KeyWindows windows_;
   std::uint32_t flush_number_ = 0;
   std::vector<WindowIndex> submitted_;  // pinned until they are reported
   std::vector<SlotCount> slot_counts_;
-  std::uint64_t unknown_rule_hits_ = 0;
 };
 
 }  // namespace popgate
