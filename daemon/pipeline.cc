@@ -281,12 +281,13 @@ void Pipeline::look_at_clocks() {
   const bool was_off = clock_guard_.is_off();
   if (clock_guard_.look(clocks) == was_off) return;
   store_->hold_increments(!was_off);
+  if (!clock_log_.allow(setup_.reactor.host_now())) return;
   if (was_off) {
-    spdlog::warn("this node's clock agrees with the PoP again: counting goes on");
+    spdlog::warn("this node's clock agrees with the PoP again: counting goes on, and what was held back is dropped");
   } else {
     spdlog::error(
         "this node's clock is {} ms ahead of the PoP's, beyond clock_tolerance: it counts nothing into the "
-        "shared counters and judges its own hits alone until the clock is right",
+        "shared counters, and rules do what on_counter_failure says, until the clock is right",
         clock_guard_.ahead().count() / 1000);
   }
 }

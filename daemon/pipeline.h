@@ -123,6 +123,7 @@ class Pipeline {
   ClockGuard clock_guard_;
   std::vector<HitSum> sums_;
   LogLimiter degraded_log_;
+  LogLimiter clock_log_;
   Timer flush_timer_;
   Timer beat_timer_;
   Timer fresh_start_timer_;

@@ -83,6 +83,27 @@ TEST_F(SilentLoss, a_proxy_that_places_keys_elsewhere_is_seen_by_a_ring_check) {
   EXPECT_TRUE(node_->store().counters_lost(test_key(1), PopClock::now()));
 }
 
+// Never so configured by Popgate: an ejected shard's keys move to another, and come back with old totals.
+TEST_F(SilentLoss, a_proxy_that_ejects_a_shard_is_seen_as_a_loss) {
+  process::Nutcracker proxy([&](std::uint16_t port) {
+    return "pop:\n  listen: 127.0.0.1:" + std::to_string(port) +
+           "\n  hash: md5\n  distribution: ketama\n  hash_tag: \"{}\"\n  auto_eject_hosts: true\n"
+           "  server_failure_limit: 1\n  server_retry_timeout: 60000\n  server_connections: 1\n  timeout: 300\n"
+           "  servers:\n    - 127.0.0.1:" +
+           std::to_string(servers_[0]->port()) + ":1 shard-0\n    - 127.0.0.1:" + std::to_string(servers_[1]->port()) +
+           ":1 shard-1\n";
+  });
+  start(through_proxy(config_of(servers_), proxy.port()));
+  hit_and_wait(5);
+  servers_[node_->store().placement().shard_of(test_key(1))]->kill();
+  node_->hit(test_key(1), 1);
+  ASSERT_TRUE(becomes("popgate_count_shard_losses", 1))
+      << "a total fell, or the generation key is gone: whichever is read first";
+  hit_and_wait(1);
+  EXPECT_TRUE(node_->reports.back().counters_lost);
+  EXPECT_GE(node_->reports.back().known(), 5U) << "the largest total ever read";
+}
+
 TEST(ShardWithoutMemory, says_so_and_its_hits_wait) {
   EventLoop loop;
   ScriptedShard shard(loop, [](const ScriptedShard::Command& command) {
