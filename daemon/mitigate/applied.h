@@ -8,8 +8,8 @@
 //     another revision                  judged again: the evidence against the new limit, the new duration counted from
 //                                       the decision; never longer than decided
 //
-// What was decided without counters against this node's share of a limit (DecidedUnder::kLocal) is held against the whole
-// new limit then, because nobody knows the share any more: it mostly ends.
+// What was decided without counters against this node's share of a limit (DecidedUnder::kLocal) is held against the
+// whole new limit then, because nobody knows the share any more: it mostly ends.
 //
 // Under a rule that became a throttle (`mitigate: 0`) the new duration is the window: by then its estimate has fallen.
 //
