@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "tests/process/accounts.h"
 #include "tests/process/agreement.h"
