@@ -27,6 +27,13 @@ class PopClockStepped : public ::testing::TestWithParam<hours> {
   void SetUp() override {
     if (SteppedClock::library().empty()) GTEST_SKIP() << "libfaketime is not installed (Debian: faketime)";
   }
+  void TearDown() override {
+    if (!there_) return;
+    const pid_t with_that_clock[] = {stepped().process().pid(), there_->pid()};
+    there_.reset();
+    pop_.reset();
+    for (const pid_t pid : with_that_clock) SteppedClock::remove_leftovers(pid);
+  }
   /// Only the last node has the clock that is stepped.
   void start(int nodes) {
     pop_ = std::make_unique<Pop>(PopOptions{.nodes = nodes, .shards = 1, .rules = kRules, .start = false});

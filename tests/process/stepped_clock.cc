@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/process/stepped_clock.h"
 
+#include <semaphore.h>
+#include <sys/mman.h>
+
 #include <fstream>
+#include <string>
 
 namespace popgate::process {
 
@@ -17,6 +21,12 @@ std::vector<std::string> SteppedClock::environment() const {
           "FAKETIME_DONT_FAKE_MONOTONIC=1",
           // AddressSanitizer's library wants to come first in the list of libraries, and need not.
           "ASAN_OPTIONS=verify_asan_link_order=0"};
+}
+
+void SteppedClock::remove_leftovers(pid_t ended) {
+  const std::string pid = std::to_string(ended);
+  (void)shm_unlink(("/faketime_shm_" + pid).c_str());
+  (void)sem_unlink(("/faketime_sem_" + pid).c_str());
 }
 
 std::filesystem::path SteppedClock::library() {

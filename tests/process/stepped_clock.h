@@ -7,6 +7,8 @@
 // Threads: one thread at a time.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -24,6 +26,8 @@ class SteppedClock {
   void step_to(std::chrono::seconds ahead);
   /// What goes into ChildProcess::Options::environment.
   [[nodiscard]] std::vector<std::string> environment() const;
+  /// What the library left in /dev/shm for a process that was killed.
+  static void remove_leftovers(pid_t ended);
   /// Where Debian has the library; empty when it is not installed.
   [[nodiscard]] static std::filesystem::path library();
 

@@ -23,6 +23,7 @@ class WorkerProcess {
   std::uint64_t send(const std::string& address, std::uint64_t count);
   [[nodiscard]] bool is_blocked(const std::string& address) { return ask("peek " + address) == "1"; }
   [[nodiscard]] bool attach();
+  [[nodiscard]] pid_t pid() const { return process_->pid(); }
   /// Hits that entered the ring or found it full.
   [[nodiscard]] std::uint64_t recorded() { return std::stoull(ask("recorded")); }
 
