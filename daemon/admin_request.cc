@@ -3,17 +3,12 @@
 
 #include <cstdint>
 
+#include "libclient/hex.h"
+
 namespace popgate {
 namespace {
 
-constexpr std::string_view kHexDigits = "0123456789ABCDEF";
-
-int hex_value(char digit) {
-  if (digit >= '0' && digit <= '9') return digit - '0';
-  if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
-  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
-  return -1;
-}
+constexpr std::string_view kUpperHexDigits = "0123456789ABCDEF";
 
 bool is_unreserved(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '.' ||
@@ -92,7 +87,7 @@ std::string percent_encode(std::string_view text) {
       continue;
     }
     const auto byte = static_cast<std::uint8_t>(c);
-    encoded.append({'%', kHexDigits[byte >> 4], kHexDigits[byte & 15]});
+    encoded.append({'%', kUpperHexDigits[byte >> 4], kUpperHexDigits[byte & 15]});
   }
   return encoded;
 }

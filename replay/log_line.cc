@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 
+#include "libclient/hex.h"
 #include "replay/log_client.h"
 #include "replay/log_time.h"
 
@@ -232,12 +233,6 @@ std::string_view without_wrapping(std::string_view line, std::string& scratch) {
     scratch += line[i];
   }
   return scratch;
-}
-
-int hex_value(char c) {
-  if (is_digit(c)) return c - '0';
-  const char low = static_cast<char>(c | 0x20);
-  return low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
 }
 
 // The character that stands behind a backslash, or itself.

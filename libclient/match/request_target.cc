@@ -4,17 +4,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "libclient/hex.h"
+
 namespace popgate {
 namespace {
 
 constexpr char kUpperHex[] = "0123456789ABCDEF";
-
-int hex_value(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 /// The byte that `%XY` at the start of `text` stands for; -1 when there is none.
 int encoded_byte(std::string_view text) noexcept {
