@@ -4,6 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "daemon/admin_body.h"
 #include "daemon/admin_server.h"
 #include "daemon/operator_brakes.h"
 #include "daemon/operator_orders.h"
@@ -99,9 +100,9 @@ OperatorOrders::AnswerFunction replier(AdminReply reply) {
 }
 
 void order_brake(OperatorBrakes& brakes, const AdminRequest& request, AdminReply& reply) {
-  const json body = json::parse(request.body, nullptr, false);
-  if (body.is_discarded()) return refuse(reply, kBadRequest, "body: found no JSON, allowed: a JSON object");
-  if (const Status ordered = brakes.order(body); !ordered) return refuse(reply, kBadRequest, ordered.error());
+  const Result<json> body = parse_admin_body(request.body);
+  if (!body) return refuse(reply, kBadRequest, body.error());
+  if (const Status ordered = brakes.order(*body); !ordered) return refuse(reply, kBadRequest, ordered.error());
   answer(reply, brakes.show());
 }
 
@@ -109,9 +110,9 @@ using BodyOrder = void (OperatorOrders::*)(const json&, const OperatorOrders::An
 
 AdminHandler with_body(OperatorOrders& orders, BodyOrder order) {
   return [&orders, order](const AdminRequest& request, AdminReply reply) {
-    const json body = json::parse(request.body, nullptr, false);
-    if (body.is_discarded()) return refuse(reply, kBadRequest, "body: found no JSON, allowed: a JSON object");
-    (orders.*order)(body, replier(std::move(reply)));
+    const Result<json> body = parse_admin_body(request.body);
+    if (!body) return refuse(reply, kBadRequest, body.error());
+    (orders.*order)(*body, replier(std::move(reply)));
   };
 }
 
