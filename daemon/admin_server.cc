@@ -7,8 +7,10 @@
 #include <event2/http_struct.h>
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -41,6 +43,16 @@ std::string take_body(evhttp_request* request) {
   std::string body(evbuffer_get_length(buffer), '\0');
   evbuffer_remove(buffer, body.data(), body.size());
   return body;
+}
+
+constexpr std::chrono::milliseconds kRefusedLogInterval{1000};
+constexpr std::size_t kLoggedPathBytesMax = 100;
+
+// What a client wrote, fit for a log line.
+std::string printable(std::string_view path) {
+  std::string text(path.substr(0, kLoggedPathBytesMax));
+  for (char& c : text) c = c < 0x20 || c > 0x7e ? '?' : c;
+  return text;
 }
 
 timeval to_timeval(std::chrono::milliseconds duration) {
@@ -89,13 +101,15 @@ void AdminServer::HttpDeleter::operator()(evhttp* http) const noexcept { evhttp_
 
 Result<std::unique_ptr<AdminServer>> AdminServer::open(EventLoop& loop, const std::string& socket_path,
                                                        const Limits& limits) {
-  Result<UnixListener> socket = UnixListener::listen(socket_path, {"admin socket", SOCK_STREAM, 0600, kAdminBacklog});
+  Result<UnixListener> socket = UnixListener::listen(
+      socket_path, {"admin socket", SOCK_STREAM, limits.access.mode, kAdminBacklog, limits.access.group});
   if (!socket) return Error{socket.error()};
   return std::unique_ptr<AdminServer>(new AdminServer(loop, *std::move(socket), limits));
 }
 
 AdminServer::AdminServer(EventLoop& loop, UnixListener socket, const Limits& limits)
     : socket_(std::move(socket)),
+      access_(limits.access),
       client_timeout_(limits.client_timeout),
       connections_(loop, {limits.connections_max, kAdminHeaderBytesMax + kAdminBodyBytesRead}),
       http_(evhttp_new(loop.base())) {
@@ -123,6 +137,19 @@ void AdminServer::route(std::string method, std::string path, AdminHandler handl
   router_.route(std::move(method), std::move(path), std::move(handler));
 }
 
+std::optional<SocketPeer> AdminServer::allowed_peer(evhttp_request* request) {
+  evhttp_connection* const connection = evhttp_request_get_connection(request);
+  const int descriptor = bufferevent_getfd(evhttp_connection_get_bufferevent(connection));
+  const std::optional<SocketPeer> peer = socket_peer(descriptor);
+  if (peer && may_connect(*peer, access_, SocketOwner::this_process())) return peer;
+  const HostInstant now = HostClock::now();
+  if (now >= refused_log_at_) {
+    refused_log_at_ = now + kRefusedLogInterval;
+    spdlog::warn("admin socket: refused {}", peer ? peer->text() : "a process that the kernel does not name");
+  }
+  return std::nullopt;
+}
+
 void AdminServer::receive(evhttp_request* request) {
   ++figures_.requests;
   const auto exchange = std::make_shared<Exchange>(Exchange{this, request});
@@ -133,6 +160,12 @@ void AdminServer::receive(evhttp_request* request) {
   const evhttp_uri* const uri = evhttp_request_get_evhttp_uri(request);
   AdminRouter::Raw raw{method_name(evhttp_request_get_command(request)), text_or_empty(evhttp_uri_get_path(uri)),
                        text_or_empty(evhttp_uri_get_query(uri)), take_body(request)};
+  const std::optional<SocketPeer> peer = allowed_peer(request);
+  if (!peer) {
+    return reply.error(403, "found another user, allowed: root, the daemon's user and members of admin_socket_group");
+  }
+  if (raw.method != "GET" && raw.method != "HEAD")
+    spdlog::info("admin socket: {} {} by {}", raw.method, printable(raw.path), peer->text());
   if (raw.body.size() > kAdminBodyBytesMax) {
     return reply.error(
         413, "a body of " + std::to_string(raw.body.size()) + " bytes, allowed: " + std::to_string(kAdminBodyBytesMax));

@@ -7,7 +7,8 @@
 // leaves in mid-reply needs no care.
 //
 // Threads: the event loop's.
-// Invariants: 1. Only the daemon's user, and root, can connect.
+// Invariants: 1. Only the daemon's user, root, and the group that the configuration names are answered: the kernel is
+//                asked for each request who is at the other end. Every order is logged with its uid and pid.
 //             2. A handler's reply may outlive the client's connection and the server.
 // Limits: kAdminBodyBytesMax a body (413; beyond kAdminBodyBytesRead in libevent's own words), kAdminHeaderBytesMax of
 //         request line and headers, both together ahead of the reply that is on its way, kAdminConnectionsMax clients,
@@ -19,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -26,7 +28,9 @@
 #include "daemon/admin_router.h"
 #include "daemon/metrics.h"
 #include "daemon/result.h"
+#include "daemon/socket_access.h"
 #include "daemon/unix_listener.h"
+#include "libclient/instant.h"
 
 struct evhttp;
 struct evhttp_request;
@@ -45,6 +49,7 @@ class AdminServer {
   struct Limits {
     std::size_t connections_max = kAdminConnectionsMax;
     std::chrono::milliseconds client_timeout = kAdminClientTimeout;
+    SocketAccess access{};
   };
 
   /// Takes over the socket of a dead daemon; refuses where one listens. The loop must outlive the server.
@@ -77,7 +82,11 @@ class AdminServer {
   void receive(evhttp_request* request);
   void send(const std::shared_ptr<Exchange>& exchange, AdminAnswer answer);
 
+  /// Who asks, when it may; otherwise that was logged.
+  [[nodiscard]] std::optional<SocketPeer> allowed_peer(evhttp_request* request);
+
   UnixListener socket_;
+  SocketAccess access_;
   std::chrono::milliseconds client_timeout_;
   AdminConnections connections_;
   AdminRouter router_;
@@ -85,6 +94,7 @@ class AdminServer {
   // goes with a handler finds nobody.
   std::set<std::shared_ptr<Exchange>> exchanges_;
   Figures figures_;
+  HostInstant refused_log_at_{};               // strangers are logged once a second at most
   std::unique_ptr<evhttp, HttpDeleter> http_;  // last: frees connections and listener before what they use
 };
 

@@ -37,6 +37,12 @@ void read_socket_mode(const Section& top, Config& config) {
     top.fault("worker_socket_mode", allowed_text(top.option("worker_socket_mode")));
 }
 
+void read_socket_group(const Section& top, std::string_view leaf, std::optional<std::string>& out) {
+  if (!top.has(leaf)) return;
+  std::string group;
+  if (top.read(leaf, group)) out = group;
+}
+
 void read_socket_path(const Section& top, std::string_view leaf, std::string standard, std::string& out) {
   out = std::move(standard);
   (void)top.read(leaf, out);
@@ -51,6 +57,9 @@ void read_places(const Section& top, Config& config) {
   read_socket_path(top, "worker_socket", config.run_dir + "/workers.sock", config.worker_socket);
   read_socket_path(top, "admin_socket", config.run_dir + "/admin.sock", config.admin_socket);
   if (config.worker_socket == config.admin_socket) top.fault("admin_socket", "another path than worker_socket");
+  read_socket_group(top, "worker_socket_group", config.worker_socket_group);
+  read_socket_group(top, "admin_socket_group", config.admin_socket_group);
+  if (config.worker_socket_group) config.worker_socket_mode = 0660;
   read_socket_mode(top, config);
 }
 

@@ -69,11 +69,13 @@ struct Config {
   std::string file;
   std::string node = "node";
   std::string pop = "pop";
-  std::string run_dir = "/run/popgate";        // tmpfs: sockets, table, rules, ledger
-  std::string state_dir = "/var/lib/popgate";  // disk: record file
-  std::string worker_socket;                   // default: run_dir/workers.sock
-  std::string admin_socket;                    // default: run_dir/admin.sock
-  std::uint32_t worker_socket_mode = 0600;
+  std::string run_dir = "/run/popgate";            // tmpfs: sockets, table, rules, ledger
+  std::string state_dir = "/var/lib/popgate";      // disk: record file
+  std::string worker_socket;                       // default: run_dir/workers.sock
+  std::string admin_socket;                        // default: run_dir/admin.sock
+  std::uint32_t worker_socket_mode = 0600;         // 0660 with a group, when the file says nothing
+  std::optional<std::string> worker_socket_group;  // by name or number
+  std::optional<std::string> admin_socket_group;   // its mode is then 0660, else 0600
   std::string log_level = "info";
   milliseconds flush_interval{50};
   milliseconds clock_tolerance{20};

@@ -38,6 +38,13 @@ std::uint64_t random_seed() {
   return std::uint64_t{device()} << 32 | device();
 }
 
+Result<std::optional<gid_t>> socket_group(const char* option, const std::optional<std::string>& group) {
+  if (!group) return std::optional<gid_t>();
+  const Result<gid_t> number = group_number(*group);
+  if (!number) return Error{std::string(option) + ": " + number.error()};
+  return std::optional<gid_t>(*number);
+}
+
 Status make_folder(const std::string& path, mode_t mode) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
@@ -137,10 +144,13 @@ Status PopDaemon::open_pipeline() {
 
 // Workers are offered rules and table once what the last daemon recorded is in force again.
 Status PopDaemon::open_workers() {
+  const Result<std::optional<gid_t>> group = socket_group("worker_socket_group", config_.worker_socket_group);
+  if (!group) return Error{group.error()};
   Result<std::unique_ptr<Workers>> workers =
       Workers::open(loop_,
                     {.socket_path = config_.worker_socket,
                      .socket_mode = static_cast<mode_t>(config_.worker_socket_mode),
+                     .socket_group = *group,
                      .workers_max = config_.workers_max},
                     pipeline_->ledger(), [this](const Hit& hit, PopInstant now) { pipeline_->add(hit, now); });
   if (!workers) return Error{workers.error()};
@@ -155,7 +165,11 @@ Status PopDaemon::open_workers() {
 }
 
 Status PopDaemon::open_admin() {
-  Result<std::unique_ptr<AdminServer>> server = AdminServer::open(loop_, config_.admin_socket);
+  const Result<std::optional<gid_t>> group = socket_group("admin_socket_group", config_.admin_socket_group);
+  if (!group) return Error{group.error()};
+  AdminServer::Limits limits;
+  limits.access = {static_cast<mode_t>(*group ? 0660 : 0600), *group};
+  Result<std::unique_ptr<AdminServer>> server = AdminServer::open(loop_, config_.admin_socket, limits);
   if (!server) return Error{server.error()};
   admin_ = *std::move(server);
   views_.emplace(Stages{config_, pipeline_->rules(), pipeline_->ledger(), *workers_, pipeline_->store(),

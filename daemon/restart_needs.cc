@@ -34,7 +34,9 @@ std::vector<std::string> needs_restart(const Config& running, const Config& want
   note(running.state_dir == wanted.state_dir, "state_dir");
   note(running.worker_socket == wanted.worker_socket, "worker_socket");
   note(running.worker_socket_mode == wanted.worker_socket_mode, "worker_socket_mode");
+  note(running.worker_socket_group == wanted.worker_socket_group, "worker_socket_group");
   note(running.admin_socket == wanted.admin_socket, "admin_socket");
+  note(running.admin_socket_group == wanted.admin_socket_group, "admin_socket_group");
   note(running.flush_interval == wanted.flush_interval, "flush_interval");
   note(running.table_entries == wanted.table_entries, "table_entries");
   note(running.keys_max == wanted.keys_max, "keys_max");

@@ -73,9 +73,12 @@ Result<UnixListener> UnixListener::listen(const std::string& path, const Options
   FileDescriptor fd = attempt.new_socket();
   if (!fd.is_open()) return attempt.system_error("socket", errno);
   // The kernel gives the path the socket's own mode, less the umask: set it first, and undo the umask after.
-  if (fchmod(fd.get(), options.mode) != 0) return attempt.system_error("fchmod", errno);
+  const mode_t first_mode = options.group ? 0600 : options.mode;
+  if (fchmod(fd.get(), first_mode) != 0) return attempt.system_error("fchmod", errno);
   if (bind(fd.get(), attempt.to(), sizeof attempt.address) != 0) return attempt.system_error("bind", errno);
   UnixListener listener(std::move(fd), path);
+  if (options.group && lchown(path.c_str(), static_cast<uid_t>(-1), *options.group) != 0)
+    return attempt.system_error(("chown to group " + std::to_string(*options.group)).c_str(), errno);
   if (chmod(path.c_str(), options.mode) != 0) return attempt.system_error("chmod", errno);
   if (::listen(listener.descriptor(), options.backlog) != 0) return attempt.system_error("listen", errno);
   return listener;

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "daemon/socket_access.h"
+
 namespace popgate {
 namespace {
 
@@ -30,8 +32,9 @@ void add(RingFigures& sum, const RingFigures& figures) {
 
 Result<std::unique_ptr<Workers>> Workers::open(EventLoop& loop, Options options, Ledger& ledger, HitFunction hit) {
   POPGATE_ASSERT(options.workers_max <= kWorkersMax);
-  Result<UnixListener> socket =
-      UnixListener::listen(options.socket_path, {"worker socket", SOCK_SEQPACKET, options.socket_mode, kWorkerBacklog});
+  Result<UnixListener> socket = UnixListener::listen(
+      options.socket_path,
+      {"worker socket", SOCK_SEQPACKET, options.socket_mode, kWorkerBacklog, options.socket_group});
   if (!socket) return Error{socket.error()};
   return std::unique_ptr<Workers>(new Workers(loop, std::move(options), ledger, std::move(hit), std::move(*socket)));
 }
@@ -79,7 +82,17 @@ void Workers::pause_accepting() {
   accept_again_.start_once(kAcceptPause);
 }
 
+bool Workers::lets_in(const FileDescriptor& socket) {
+  const std::optional<SocketPeer> peer = socket_peer(socket.get());
+  if (peer && may_connect(*peer, {options_.socket_mode, options_.socket_group}, SocketOwner::this_process()))
+    return true;
+  note_refusal((peer ? peer->text() : std::string("a process that the kernel does not name")) +
+               ": allowed: root, this daemon's user and whom worker_socket_group and worker_socket_mode let in");
+  return false;
+}
+
 void Workers::accept_one(FileDescriptor socket) {
+  if (!lets_in(socket)) return;
   if (workers_.size() >= options_.workers_max) bury_gone();
   const bool room = workers_.size() < options_.workers_max;
   workers_.push_back(std::make_unique<Worker>(std::move(socket), HostClock::now(), around_));

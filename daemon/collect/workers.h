@@ -58,6 +58,7 @@ class Workers {
   struct Options {
     std::string socket_path;
     mode_t socket_mode = 0600;
+    std::optional<gid_t> socket_group{};
     std::uint32_t workers_max = 256;  // at most kWorkersMax
   };
   using HitFunction = std::function<void(const Hit& hit, PopInstant now)>;
@@ -98,6 +99,7 @@ class Workers {
   Workers(EventLoop& loop, Options options, Ledger& ledger, HitFunction hit, UnixListener socket);
   void accept_workers();
   void accept_one(FileDescriptor socket);
+  [[nodiscard]] bool lets_in(const FileDescriptor& socket);
   void pause_accepting();
   void turn();
   std::uint64_t take(Worker& worker, std::uint64_t hits_max);
