@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Promises 4, 5 and 11, held against what really happened at every judgement of every node.
+//
+//     lo:  never more than the hits truly made in the trailing window, while clocks are right
+//     hi:  right after a fresh read, where it is claimed: not less than what the shards were told for the slots of the
+//          window, forgotten or not; so lost counters must be known to be lost
+//     certain: whom it mitigates was truly over the limit
+//
+// Allowances, as ARCHITECTURE.md states them: while a wall clock is off, and for a window after, slots mean nothing; an
+// increment of the last kUnreadMax may have come after the read; evictions are noticed within kEvictionsNoticed; what
+// another node could not flush for longer than a settle time is not in `hi`, so it is looked at in quiet times only.
+//
+// Threads: one.
+#pragma once
+
+#include <map>
+
+#include "tests/simulation/pop.h"
+
+namespace popgate::simulation {
+
+class BracketCheck {
+ public:
+  static constexpr microseconds kUnreadMax{450'000};
+  static constexpr microseconds kEvictionsNoticed{5'900'000};
+  static constexpr microseconds kQuietFor{3'000'000};
+
+  explicit BracketCheck(Pop& pop) : pop_(pop) {}
+  void judged(Node& node, const SlotTotals& totals, const JudgedTotals& judged);
+  /// Counters of this shard were evicted now.
+  void evicted(HostNumber shard) { evicted_at_[shard] = pop_.world().now(); }
+  /// How often `hi` was claimed and looked at.
+  [[nodiscard]] std::uint64_t looked_at_hi() const { return looked_at_hi_; }
+  [[nodiscard]] std::uint64_t looked_at_lo() const { return looked_at_lo_; }
+
+ private:
+  void look_at_lo(Node& node, const SlotTotals& totals, const JudgedTotals& judged, const Rule& rule);
+  void look_at_hi(Node& node, const SlotTotals& totals, const JudgedTotals& judged, const Rule& rule);
+  [[nodiscard]] bool clocks_are_right(const WindowShape& shape) const;
+
+  Pop& pop_;
+  std::map<HostNumber, ModelInstant> evicted_at_;
+  std::uint64_t looked_at_hi_ = 0;
+  std::uint64_t looked_at_lo_ = 0;
+};
+
+}  // namespace popgate::simulation

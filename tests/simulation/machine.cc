@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/machine.h"
+
+namespace popgate::simulation {
+
+microseconds Machine::elapsed() const {
+  const std::int64_t us = world_.now().time_since_epoch().count();
+  return microseconds(us + us * clocks_.drift_ppm / kMillion);
+}
+
+PopInstant Machine::wall_now() const {
+  const PopInstant exact = kWallStart + clocks_.wall_ahead + elapsed();
+  return PopInstant(exact.time_since_epoch() / kTick * kTick);
+}
+
+microseconds Machine::wall_ahead() const {
+  return kWallStart + clocks_.wall_ahead + elapsed() - (kWallStart + world_.now().time_since_epoch());
+}
+
+microseconds Machine::true_time_of(microseconds duration) const {
+  const std::int64_t us = duration.count();
+  if (us <= 0) return microseconds(0);
+  const std::int64_t rate = kMillion + clocks_.drift_ppm;
+  return microseconds((us * kMillion + rate - 1) / rate + 1);
+}
+
+}  // namespace popgate::simulation

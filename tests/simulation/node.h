@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One edge node of the simulated PoP: a machine whose workers look into the real table and fill a ring, and a daemon
+// that is the real Pipeline, with the real ledger, record file and table in a folder of its own.
+//
+// Workers and ring outlive the daemon, as they do in a PoP. What a worker recorded is counted here as well, so that the
+// daemon's account can be held against it. Real rings, rules blocks and sockets are not part of this: they have tests
+// of their own.
+//
+// Threads: one.
+// Limits: kRingSlots hits wait in the ring; what finds it full is dropped and counted.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/pipeline.h"
+#include "libclient/check/table_reader.h"
+#include "tests/simulation/model_transport.h"
+
+namespace popgate::simulation {
+
+class Node {
+ public:
+  static constexpr std::uint16_t kMeshPort = 7700;
+  static constexpr std::size_t kRingSlots = 4096;
+  static constexpr std::size_t kHitsPerTurn = 512;
+  static constexpr microseconds kPollMax{2000};        // between two looks into the ring
+  static constexpr microseconds kStopWait{3'000'000};  // as popgated's
+  static constexpr microseconds kStopPoll{10'000};
+
+  struct Watch {
+    std::function<void(Node&, const SlotTotals&, const JudgedTotals&)> judged;
+    std::function<void(Node&)> turn;  // after each task of the daemon's loop
+  };
+
+  Node(Network& network, HostNumber host, Machine::Clocks clocks, Config config, std::string folder, Watch watch);
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  // The daemon.
+  void start();
+  /// At once, between two events, as by SIGKILL.
+  void kill();
+  /// As popgated stops: takes what is in the ring, waits for replies, says goodbye; `stopped` is called then.
+  void stop(std::function<void()> stopped);
+  /// The disk is lost: the next daemon finds no record file.
+  void lose_records();
+  [[nodiscard]] bool is_running() const { return pipeline_ != nullptr; }
+  [[nodiscard]] bool is_stopping() const { return is_running() && stop_timer_.has_value(); }
+  [[nodiscard]] Pipeline& pipeline() { return *pipeline_; }
+  [[nodiscard]] Process& process() { return *process_; }
+  [[nodiscard]] std::size_t most_unsent_bytes() const { return transport_ ? transport_->most_unsent_bytes() : 0; }
+  [[nodiscard]] std::uint64_t starts() const { return starts_; }
+  void use_rules(const RuleSet& rules);
+
+  // The workers.
+  [[nodiscard]] TableAnswer look_up(const Key& key) const;
+  void record(const Rule& rule, const Key& key);
+  /// Of this node's workers, over all daemons.
+  [[nodiscard]] std::uint64_t recorded(RuleId rule) const;
+  [[nodiscard]] std::uint64_t waiting(RuleId rule) const;
+  [[nodiscard]] std::uint64_t ring_dropped(RuleId rule) const;
+
+  [[nodiscard]] const std::string& name() const { return config_.node; }
+  [[nodiscard]] HostNumber host() const { return host_; }
+  [[nodiscard]] Machine& machine() { return machine_; }
+  [[nodiscard]] const Config& config() const { return config_; }
+  /// One value of what the stages tell; -1: they do not tell it.
+  [[nodiscard]] double figure(std::string_view name) const;
+
+ private:
+  class MappedTable;
+  struct Waiting {
+    RuleId rule = 0;
+    Hit hit;
+  };
+
+  void poll_soon();
+  void take_from_ring(std::size_t hits_max);
+  void finish_stop();
+  [[nodiscard]] RuleNumber number_of(RuleId rule) const;
+
+  Network& network_;
+  HostNumber host_;
+  Machine machine_;
+  Random random_;
+  Config config_;
+  std::string folder_;
+  Watch watch_;
+  std::uint64_t starts_ = 0;
+
+  // In the order of their making; the daemon goes in the reverse order.
+  std::unique_ptr<Process> process_;
+  std::unique_ptr<ModelTransport> transport_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::optional<Timer> stop_timer_;
+  HostInstant stop_by_{};
+  std::function<void()> stopped_;
+  bool poll_waits_ = false;
+
+  std::unique_ptr<MappedTable> table_;
+  std::deque<Waiting> ring_;
+  std::map<RuleId, std::uint64_t> recorded_;
+  std::map<RuleId, std::uint64_t> ring_dropped_;
+};
+
+}  // namespace popgate::simulation

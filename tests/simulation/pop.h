@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A simulated PoP: nodes, shards, the network between them, and what really happened on it.
+//
+// Threads: one.
+// Limits: kNodesMax nodes. The folder of a run lies on tmpfs and is removed with it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/conditions.h"
+#include "tests/simulation/node.h"
+#include "tests/simulation/shard_server.h"
+#include "tests/simulation/truth.h"
+
+namespace popgate::simulation {
+
+/// A folder of its own on tmpfs, removed at the end.
+class RunFolder {
+ public:
+  RunFolder();
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class Pop {
+ public:
+  static constexpr std::size_t kNodesMax = 64;
+  static constexpr HostNumber kFirstNode = 0x0101;   // 127.0.1.1
+  static constexpr HostNumber kFirstShard = 0x0201;  // 127.0.2.1
+  static constexpr milliseconds kTolerance{20};
+
+  struct Shape {
+    std::size_t nodes = 3;
+    std::size_t shards = 2;  // 0: counters in the daemons
+    std::uint32_t keys_max = 1024;
+    std::uint32_t table_entries = 256;
+    RuleSet rules;
+  };
+
+  Pop(World& world, const Shape& shape);
+  Pop(const Pop&) = delete;
+  Pop& operator=(const Pop&) = delete;
+
+  void start();
+  /// Who looks at every judgement and every turn of a daemon's loop.
+  void watch(Node::Watch watch) { watch_ = std::move(watch); }
+
+  [[nodiscard]] World& world() { return world_; }
+  [[nodiscard]] Network& network() { return network_; }
+  [[nodiscard]] Conditions& conditions() { return conditions_; }
+  [[nodiscard]] Truth& truth() { return truth_; }
+  [[nodiscard]] const RuleSet& rules() const { return shape_.rules; }
+  [[nodiscard]] std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
+  [[nodiscard]] std::vector<std::unique_ptr<ShardServer>>& shards() { return shards_; }
+  [[nodiscard]] Node* node_at(HostNumber host);
+  void use_rules(RuleSet rules);
+
+  /// A promise was broken: the run ends, and says so.
+  void broken(const std::string& promise, const std::string& how);
+  [[nodiscard]] const std::string& fault() const { return fault_; }
+
+ private:
+  [[nodiscard]] Config config_of(std::size_t node) const;
+
+  World& world_;
+  Shape shape_;
+  RunFolder folder_;
+  Network network_;
+  Conditions conditions_;
+  Truth truth_;
+  Node::Watch watch_;
+  std::vector<std::unique_ptr<ShardServer>> shards_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::string fault_;
+};
+
+}  // namespace popgate::simulation

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One run: a PoP, traffic, faults and checks, all from one seed.
+//
+//     traffic and faults ── kSettle before the end: everything heals ── traffic ends ── all nodes must agree ── all
+//     stop
+//
+// Threads: one. Two runs in one process share nothing.
+// Invariants: 1. Equal plans give equal trace hashes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/world.h"
+
+namespace popgate::simulation {
+
+/// What may be chosen beside the seed; 0: the seed draws it.
+struct Plan {
+  std::uint64_t seed = 1;
+  std::size_t nodes = 0;
+  std::chrono::seconds length{40};  // of traffic and faults
+  bool print_trace = false;
+};
+
+struct Outcome {
+  std::string fault;                    // empty: every promise held
+  std::vector<std::string> last_lines;  // of the trace
+  std::uint64_t trace_hash = 0;
+
+  // What the run has met, so that one can see that it met something.
+  std::uint64_t events = 0;
+  std::uint64_t faults = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t denied = 0;
+  std::uint64_t waited = 0;
+  std::uint64_t hits = 0;
+  std::uint64_t uncertain = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t decisions = 0;
+  std::uint64_t lifts = 0;
+  std::uint64_t lower_bounds = 0;
+  std::uint64_t upper_bounds = 0;
+  std::uint64_t limits = 0;
+  microseconds converged_after{0};  // everything healed
+  microseconds latest_copy{0};
+};
+
+[[nodiscard]] Outcome simulate(const Plan& plan);
+/// How to run it again.
+[[nodiscard]] std::string command_of(const Plan& plan);
+
+}  // namespace popgate::simulation
