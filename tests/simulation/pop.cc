@@ -65,6 +65,8 @@ Pop::Pop(World& world, const Shape& shape)
   }
   Random random = world.random_for("clocks");
   for (std::size_t i = 0; i < shape.nodes; ++i) {
+    const HostNumber host = kFirstNode + static_cast<HostNumber>(i);
+    if (shape.proxied) proxies_.push_back(std::make_unique<ProxyServer>(network_, host, shards_of(shape.shards)));
     nodes_.push_back(std::make_unique<Node>(
         network_, kFirstNode + static_cast<HostNumber>(i), right_clocks(random), config_of(i),
         folder_.path() + "/" + node_name(i),
@@ -86,13 +88,16 @@ Config Pop::config_of(std::size_t node) const {
   config.table_entries = shape_.table_entries;
   config.keys_max = shape_.keys_max;
   config.rules = shape_.rules;
-  if (shape_.shards > 0) config.counters = CountersConfig{.shards = shards_of(shape_.shards), .proxy = {}};
+  if (shape_.shards > 0) config.counters.emplace().shards = shards_of(shape_.shards);
+  const HostNumber host = kFirstNode + static_cast<HostNumber>(node);
+  if (shape_.proxied)
+    config.counters->proxy = Endpoint{.host = address_of_host(host), .port = ProxyServer::kPort, .unix_path = {}};
   if (shape_.nodes == 1) return config;
   const auto endpoint = [](std::size_t i) {
     return Endpoint{
         .host = address_of_host(kFirstNode + static_cast<HostNumber>(i)), .port = Node::kMeshPort, .unix_path = {}};
   };
-  config.mesh = MeshConfig{.listen = endpoint(node), .peers = {}};
+  config.mesh.emplace().listen = endpoint(node);
   for (std::size_t i = 0; i < shape_.nodes; ++i) {
     if (i != node) config.mesh->peers.push_back({.node = node_name(i), .address = endpoint(i)});
   }

@@ -12,6 +12,7 @@
 
 #include "tests/simulation/conditions.h"
 #include "tests/simulation/node.h"
+#include "tests/simulation/proxy_server.h"
 #include "tests/simulation/shard_server.h"
 #include "tests/simulation/truth.h"
 
@@ -40,6 +41,7 @@ class Pop {
   struct Shape {
     std::size_t nodes = 3;
     std::size_t shards = 2;  // 0: counters in the daemons
+    bool proxied = false;    // through a twemproxy on each node's host
     std::uint32_t keys_max = 1024;
     std::uint32_t table_entries = 256;
     RuleSet rules;
@@ -60,6 +62,7 @@ class Pop {
   [[nodiscard]] const RuleSet& rules() const { return shape_.rules; }
   [[nodiscard]] std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   [[nodiscard]] std::vector<std::unique_ptr<ShardServer>>& shards() { return shards_; }
+  [[nodiscard]] bool is_proxied() const { return shape_.proxied; }
   [[nodiscard]] Node* node_at(HostNumber host);
   void use_rules(RuleSet rules);
 
@@ -78,6 +81,7 @@ class Pop {
   Truth truth_;
   Node::Watch watch_;
   std::vector<std::unique_ptr<ShardServer>> shards_;
+  std::vector<std::unique_ptr<ProxyServer>> proxies_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::string fault_;
 };

@@ -42,6 +42,7 @@ Pop::Shape draw_shape(Random& random, const Plan& plan) {
   Pop::Shape shape;
   shape.nodes = plan.nodes > 0 ? plan.nodes : static_cast<std::size_t>(draw(random, 2, 5));
   shape.shards = static_cast<std::size_t>(draw(random, 1, 3));
+  shape.proxied = chance(random, 0.4);
   shape.keys_max = chance(random, 0.2) ? 8 : 1024;
   shape.rules = RuleSet(draw_rules(random));
   return shape;
@@ -95,7 +96,8 @@ void Run::turn(Node& node) {
 
 void Run::describe() {
   std::string text = std::to_string(pop_.nodes().size()) + " nodes, " + std::to_string(pop_.shards().size()) +
-                     " shards, " + std::to_string(traffic_.clients().size()) + " clients; faults:";
+                     " shards" + (pop_.is_proxied() ? " behind twemproxy, " : ", ") +
+                     std::to_string(traffic_.clients().size()) + " clients; faults:";
   for (const FaultKind kind : faults_.allowed()) text += " " + std::string(fault_name(kind)) + ",";
   world_.note(text);
   for (const Rule& rule : pop_.rules().all()) {

@@ -15,7 +15,7 @@ namespace {
 #ifdef NDEBUG
 constexpr std::uint64_t kSeedsEach = 60;
 #else
-constexpr std::uint64_t kSeedsEach = 3;
+constexpr std::uint64_t kSeedsEach = 2;
 #endif
 
 std::string told(const Plan& plan, const Outcome& outcome) {
