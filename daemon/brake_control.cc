@@ -38,7 +38,7 @@ void BrakeControl::restore() {
   setup_.publisher.brakes().restore(brakes_, rule_of, setup_.reactor.wall_now(), notes);
   restoring_ = false;
   for (const std::string& note : notes) spdlog::error("{}", note);
-  setup_.publisher.brakes().use_rules(brakes_, *setup_.rules);
+  setup_.publisher.brakes().finish_restore(brakes_, *setup_.rules, setup_.reactor.host_now());
   tell_mitigations();
   tick();
 }

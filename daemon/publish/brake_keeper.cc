@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 namespace popgate {
@@ -15,6 +16,14 @@ BrakeEffect off_in_either(const BrakeEffect& now, const BrakeEffect& wanted) {
   std::ranges::set_union(now.rules, wanted.rules, std::back_inserter(either.rules));
   if (either.rules.size() > kTableRulesOffMax) return {.all = true, .rules = now.rules};
   return either;
+}
+
+// What is off for everything is not asked: it may go on again, and a rule that was off must not go on with it.
+bool is_off_by_itself(const Brakes& brakes, RuleId rule) {
+  return std::ranges::any_of(std::array{BrakeSide::kNode, BrakeSide::kPop}, [&](BrakeSide side) {
+    const Brake* brake = brakes.find(side, rule);
+    return brake != nullptr && brake->off;
+  });
 }
 
 }  // namespace
@@ -37,9 +46,10 @@ void BrakeKeeper::restore(Brakes& brakes, const std::function<RuleId(RuleNumber)
     for (const auto& [side, brake] : stored->registers) brakes.restore(side, brake);
   }
   if (table_.brakes_stamp() <= (stored ? stored->stamp : 0)) return;
+  restoring_ = true;
   const BrakeEffect witness = read_brakes(table_.brakes());
   const auto recover = [&](RuleId rule, const std::string& what) {
-    if (brakes.is_off(rule, rule == kEveryRule)) return;
+    if (is_off_by_itself(brakes, rule)) return;
     const Status ordered = brakes.order({.side = BrakeSide::kNode,
                                          .rule = rule,
                                          .off = true,
@@ -55,7 +65,15 @@ void BrakeKeeper::restore(Brakes& brakes, const std::function<RuleId(RuleNumber)
   }
 }
 
+void BrakeKeeper::finish_restore(const Brakes& brakes, const RuleSet& rules, HostInstant now) {
+  restoring_ = false;
+  if (is_owed_) return publish(brakes, rules, now);
+  use_rules(brakes, rules);
+}
+
 void BrakeKeeper::publish(const Brakes& brakes, const RuleSet& rules, HostInstant now) {
+  is_owed_ = restoring_;
+  if (is_owed_) return;
   const BrakeEffect wanted = brakes.effect(rules);
   write_brakes(table_.brakes(), off_in_either(read_brakes(table_.brakes()), wanted));
   write(brakes, now);

@@ -33,11 +33,13 @@ class BrakeKeeper {
   /// `file`: null when there is no state_dir. `loop`: null: never synced to the disk (a test, a simulation).
   BrakeKeeper(TableFile& table, std::unique_ptr<BrakeFile> file, const EventLoop* loop);
 
-  /// Gives `brakes` what the daemon before left; what only the table's words know is ordered off for this node, and so
-  /// publishes. `rule_of`: the rule of a number, 0 when it is not known. Once, before any worker is attached. `notes`
-  /// takes sentences for the log.
+  /// Gives `brakes` what the daemon before left; what only the table's words know is ordered off for this node. Nothing
+  /// is published before all of it is: each order by itself would take the others' words away. `rule_of`: the rule of a
+  /// number, 0 when it is not known. Once, before any worker is attached. `notes` takes sentences for the log.
   void restore(Brakes& brakes, const std::function<RuleId(RuleNumber)>& rule_of, PopInstant wall,
                std::vector<std::string>& notes);
+  /// Puts in force what restore() gave. Once, after it.
+  void finish_restore(const Brakes& brakes, const RuleSet& rules, HostInstant now);
   void publish(const Brakes& brakes, const RuleSet& rules, HostInstant now);
   /// The rules have changed, and with them the numbers: nothing to write.
   void use_rules(const Brakes& brakes, const RuleSet& rules);
@@ -54,6 +56,8 @@ class BrakeKeeper {
   std::unique_ptr<BrakeFile> file_;
   std::unique_ptr<BackgroundTask> syncing_;
   bool sync_again_ = false;
+  bool restoring_ = false;
+  bool is_owed_ = false;  // an order was given while restoring
   bool written_ = true;
   std::uint64_t unwritten_ = 0;
   LogLimiter log_;

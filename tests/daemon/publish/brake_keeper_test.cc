@@ -50,7 +50,7 @@ class BrakeKeeperTest : public testing::Test {
     publisher_->brakes().restore(
         *brakes_, [this](RuleNumber number) { return number == kNumber ? rules_.by_number(number)->id : RuleId{0}; },
         kWall, notes_);
-    publisher_->brakes().use_rules(*brakes_, rules_);
+    publisher_->brakes().finish_restore(*brakes_, rules_, now_);
     publisher_->reconcile([](const Key&) { return std::nullopt; }, now_);
     publisher_->enforce(kKey, Enforcement{kKey, kNumber, now_ + hours(1), false, false}, now_);
   }
@@ -138,6 +138,18 @@ TEST_F(BrakeKeeperTest, a_rule_that_is_off_in_the_table_alone_stays_off) {
   EXPECT_FALSE(blocks());
   EXPECT_TRUE(brakes_->is_off(rule_id("login"), false));
   EXPECT_FALSE(brakes_->is_off(kEveryRule, true));
+}
+
+TEST_F(BrakeKeeperTest, a_rule_that_was_off_beside_everything_stays_off_when_everything_goes_on_again) {
+  order(rule_id("login"), true);
+  order(kEveryRule, true);
+  crash();
+  std::filesystem::remove(brakes_path());
+  start();
+  order(kEveryRule, false);
+  EXPECT_FALSE(blocks());
+  order(rule_id("login"), false);
+  EXPECT_TRUE(blocks());
 }
 
 TEST_F(BrakeKeeperTest, with_file_and_table_lost_blocking_is_on) {
