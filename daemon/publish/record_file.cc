@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "daemon/mitigate/precedence.h"
 
@@ -111,8 +112,10 @@ Status RecordFile::write_header() {
 // Before the first decision with a counter beyond the promise is recorded or published.
 Status RecordFile::promise_counter(const Mitigation& mitigation) {
   if (mitigation.version.node != options_.node || mitigation.version.counter <= counter_promised_) return {};
-  counter_promised_ = mitigation.version.counter + kCounterStep;
-  return write_header();
+  const std::uint64_t kept = std::exchange(counter_promised_, mitigation.version.counter + kCounterStep);
+  Status written = write_header();
+  if (!written) counter_promised_ = kept;  // what is not on disk is no promise: the next one tries again
+  return written;
 }
 
 Result<RecordFile::Load> RecordFile::load(const std::function<void(Mitigation)>& give, HostInstant now,
