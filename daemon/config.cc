@@ -86,7 +86,6 @@ void read_second_secret_file(const Section& top, Config& config) {
 }
 
 void read_secret_files(const Section& top, Config& config) {
-  read_second_secret_file(top, config);
   std::string file;
   if (top.read_file("hash_secret_file", file)) {
     config.hash_secret_file = file;
