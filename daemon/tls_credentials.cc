@@ -11,10 +11,13 @@ namespace {
 
 using openssl::Handle;
 
+// What is under a passphrase has nobody to ask for it: no passphrase, rather than a prompt on the terminal.
+int no_passphrase(char*, int, int, void*) { return -1; }
+
 /// Every certificate of a PEM text, in its order; an error that does not name the file yet.
 Result<std::vector<X509*>> certificates_of(const std::string& pem, int most, std::vector<Handle<X509>>& owned) {
   const Handle<BIO> reader = openssl::reader_of(pem);
-  while (X509* const certificate = PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr)) {
+  while (X509* const certificate = PEM_read_bio_X509(reader.get(), nullptr, no_passphrase, nullptr)) {
     owned.emplace_back(certificate);
     if (owned.size() > static_cast<std::size_t>(most)) {
       return Error{"found more than " + std::to_string(most) + " certificates, allowed: at most as many"};
@@ -30,15 +33,15 @@ Result<std::vector<X509*>> certificates_of(const std::string& pem, int most, std
   return certificates;
 }
 
-// A key under a passphrase has nobody to ask for it: no passphrase, rather than a prompt on the terminal.
-int no_passphrase(char*, int, int, void*) { return -1; }
-
 /// Adds what a file says to what tells two credentials apart.
 void add_to_hash(std::string& hash, std::string_view text) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int bytes = 0;
-  const std::string both = hash + std::string(text);
+  std::string both = hash;
+  both.reserve(hash.size() + text.size());  // so that growing leaves no copy of a key behind
+  both += text;
   POPGATE_ASSERT(EVP_Digest(both.data(), both.size(), digest, &bytes, EVP_sha256(), nullptr) == 1);
+  OPENSSL_cleanse(both.data(), both.size());
   hash.assign(reinterpret_cast<const char*>(digest), bytes);
 }
 
