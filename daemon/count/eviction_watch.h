@@ -6,9 +6,8 @@
 // would under-count in silence. The server's own count tells.
 //
 // Threads: the event loop's.
-// Limits: one question every kInterval; a server that does not answer in time is asked again with the next. An eviction
-// is
-//         seen up to kInterval later.
+// Limits: one question every kInterval; a server that does not answer in time is asked again with the next. An
+//         eviction is seen up to kInterval later.
 #pragma once
 
 #include <cstdint>

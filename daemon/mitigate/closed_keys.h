@@ -8,10 +8,9 @@
 //
 // Threads: the event loop's.
 // Invariants: 1. Only what this node decided is renewed, and only while it is still what is in force for the key: a
-// lift,
-//                a change of the rule and a longer mitigation end it.
+//                lift, a change of the rule and a longer mitigation end it.
 // Limits: kKeysMax keys, kRenewalsPerCall renewals a call; what is beyond lapses, and is mitigated again at its next
-// hit.
+//         hit.
 #pragma once
 
 #include <cstddef>

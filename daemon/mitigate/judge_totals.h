@@ -13,8 +13,7 @@
 // Threads: the event loop's.
 // Invariants: 1. What an operator lifted away no longer counts: slots up to the lift's watermark are left out.
 //             2. Under the policy certain nothing is mitigated that lo is not against, in whichever mode; but a
-//             throttle
-//                goes by the estimate.
+//                throttle goes by the estimate.
 #pragma once
 
 #include <optional>

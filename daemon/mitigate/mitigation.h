@@ -50,8 +50,7 @@ struct Evidence {
   std::uint64_t lo = 0;
   double estimate = 0;
   std::optional<std::uint64_t> hi;
-  std::uint64_t limit =
-      0;  // what the figure was held against: the rule's, or under kLocal what this node might let pass
+  std::uint64_t limit = 0;  // the figure was held against it: the rule's, or under kLocal what this node may let pass
   DecidedUnder under = DecidedUnder::kCounters;
 };
 

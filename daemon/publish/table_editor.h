@@ -12,8 +12,7 @@
 //             2. passing_[b] is the number of keys that live beyond bucket b and whose way leads over it; the bucket's
 //                overflow bit is set whenever it is not 0.
 // Limits: entries_max entries, and 1/kOperatorReserve more for operators' blocks, so that a flood cannot keep an
-// operator
-//         from acting; kProbeBucketsMax buckets from home. A key that finds no room is refused.
+//         operator from acting; kProbeBucketsMax buckets from home. A key that finds no room is refused.
 #pragma once
 
 #include <cstddef>
