@@ -395,7 +395,7 @@ json OperatorViews::slots_and_rate(const Key& key, const Rule& rule) const {
   const SlotTotals totals{.key = key,
                           .rule = rule.number,
                           .slots = counts,
-                          .fresh = true,  // the bracket is of what was last read
+                          .fresh = !counts.empty(),  // the bracket is of what was last read, if anything was
                           .counters_lost = stages_.store.counters_lost(key, now),
                           .degraded = degraded,
                           .peers = stages_.store.peer_doubt(key)};
