@@ -9,6 +9,7 @@
 #include "daemon/peers/hello.h"
 #include "daemon/peers/mesh.h"
 #include "daemon/publish/publisher.h"
+#include "daemon/rule_names.h"
 
 namespace popgate {
 namespace {
@@ -48,7 +49,10 @@ void BrakeControl::use_rules() { setup_.publisher.brakes().use_rules(brakes_, *s
 void BrakeControl::on_change(const Brakes::Change& change) {
   setup_.publisher.brakes().publish(brakes_, *setup_.rules, setup_.reactor.host_now());
   if (restoring_) return;
-  for (const Brake& brake : change.brakes) say(change.side, brake);
+  for (const Brake& brake : change.brakes) {
+    say(change.side, brake);
+    if (!brake.off && setup_.on_turned_on) setup_.on_turned_on(brake.rule);
+  }
   tell_mitigations();
   if (change.side == BrakeSide::kPop && mesh_ != nullptr) mesh_->broadcast(change.brakes, change.from);
   remind_at_ = setup_.reactor.host_now() + kBrakeReminderPeriod;
@@ -65,9 +69,12 @@ void BrakeControl::tell_mitigations() {
 }
 
 std::string BrakeControl::what(RuleId rule) const {
-  if (rule == kEveryRule) return "everything";
+  return rule == kEveryRule ? "everything" : "rule " + name_of(rule);
+}
+
+std::string BrakeControl::name_of(RuleId rule) const {
   const Rule* known = setup_.rules->by_id(rule);
-  return "rule " + (known != nullptr ? known->name : fmt::format("{:016x}", rule));
+  return known != nullptr ? known->name : setup_.names.name_of(rule).value_or(fmt::format("{:016x}", rule));
 }
 
 void BrakeControl::say(BrakeSide side, const Brake& brake) const {

@@ -19,6 +19,7 @@ namespace popgate {
 class Ledger;
 class Mesh;
 class Publisher;
+class RuleNames;
 
 inline constexpr std::chrono::minutes kBrakeReminderPeriod{10};
 inline constexpr std::size_t kBrakesNamedMax = 8;
@@ -29,9 +30,11 @@ class BrakeControl {
     std::string node;
     Reactor& reactor;
     const SharedRules& rules;
+    const RuleNames& names;
     const Ledger& ledger;
     Mitigations& mitigations;
     Publisher& publisher;
+    std::function<void(RuleId)> on_turned_on;  // of a rule, by whomever; empty: nobody needs to know
   };
 
   explicit BrakeControl(Setup setup);
@@ -48,13 +51,14 @@ class BrakeControl {
 
   [[nodiscard]] Brakes& brakes() { return brakes_; }
   [[nodiscard]] const Brakes& brakes() const { return brakes_; }
-  /// "everything", "rule login", "rule 0123456789abcdef" for one that this node does not have.
-  [[nodiscard]] std::string what(RuleId rule) const;
+  /// Its name; 16 hexadecimal digits for one that this node never had.
+  [[nodiscard]] std::string name_of(RuleId rule) const;
   void visit(const MetricVisitor& visitor) const { brakes_.visit(visitor); }
 
  private:
   void on_change(const Brakes::Change& change);
   void tell_mitigations();
+  [[nodiscard]] std::string what(RuleId rule) const;
   void say(BrakeSide side, const Brake& brake) const;
 
   Setup setup_;

@@ -92,6 +92,7 @@ constexpr Option kOptions[] = {
     {"rules[].cost", kInteger, "1", "hits", 1, static_cast<std::int64_t>(kHitCostMax), "at most the limit", "Hits that one request counts."},
     {"rules[].policy", kChoice, "estimate", "", 0, 0, "estimate, certain, cautious", "Which figure is held against the limit: `certain` the lower bound, so that nobody within the limit is mitigated; `cautious` the upper bound, or the estimate while that is unknown, so that as good as nobody over it is missed. With `mitigate: 0` always the estimate."},
     {"rules[].on_counter_failure", kChoice, "local", "", 0, 0, "local, open, closed; not closed with `policy: certain`", "What to do about keys whose shard cannot be counted on: `local` judges this node's own hits, against its share of the limit (against the whole limit with `policy: certain`); `open` mitigates nobody new; `closed` mitigates whoever comes, until the shard is back."},
+    {"rules[].max_blocked_share", kInteger, "", "percent", 1, 99, "on at most 64 rules", "The rule's fuse: when it blocks, or would block, more than this share of all requests of the PoP over 10 s, it is turned off on every node (it then only logs) until an operator says `popgatectl enforce on RULE --pop`. Without it, never."},
     {"rules[].enabled", kBoolean, "true", "", 0, 0, "", "false: the rule is read and checked, and does nothing."},
 };
 // clang-format on

@@ -242,7 +242,7 @@ std::string rules_view(const Fields& rules, const ViewContext& /*context*/) {
                   {"PENDING", true}});
   for (const Fields& rule : rules.list("rules")) table.add(rule_row(rule, rule.text("name")));
   const auto former = rules.list("former_rules");
-  for (const Fields& rule : former) table.add(rule_row(rule, "(gone) " + rule.text("id")));
+  for (const Fields& rule : former) table.add(rule_row(rule, "(gone) " + rule.text(rule.has("name") ? "name" : "id")));
   if (table.empty()) return "There are no rules: nothing is counted.\n";
   return table.text();
 }

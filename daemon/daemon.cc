@@ -155,6 +155,7 @@ Status PopDaemon::open_workers() {
                     pipeline_->ledger(), [this](const Hit& hit, PopInstant now) { pipeline_->add(hit, now); });
   if (!workers) return Error{workers.error()};
   workers_ = *std::move(workers);
+  pipeline_->watch_requests([this]() -> const RequestTotals& { return workers_->requests(); });
   Result<RulesFile> file =
       RulesFile::write(rules_path(), compile_rules(*pipeline_->rules(), config_.secrets, config_.trusted_proxies));
   if (!file) return Error{file.error()};
@@ -174,7 +175,7 @@ Status PopDaemon::open_admin() {
   admin_ = *std::move(server);
   views_.emplace(Stages{config_, pipeline_->rules(), pipeline_->ledger(), *workers_, pipeline_->store(),
                         pipeline_->mitigations(), pipeline_->mesh(), pipeline_->publisher(), pipeline_->clock_guard(),
-                        tls_.get(), pipeline_->brakes().brakes()},
+                        tls_.get(), pipeline_->brakes().brakes(), pipeline_->rule_names()},
                  started_at_);
   reload_.emplace(
       loop_, config_,
@@ -182,7 +183,8 @@ Status PopDaemon::open_admin() {
           .number = [this](const RuleSet& rules) { return pipeline_->numbered(rules); },
           .apply = [this](const Config& wanted, const SharedRules& rules,
                           const std::vector<std::byte>& block) { return apply_config(wanted, rules, block); }});
-  orders_.emplace(OperatorOrders::Setup{*views_, pipeline_->mitigations(), pipeline_->memcached(), *reload_});
+  orders_.emplace(OperatorOrders::Setup{*views_, pipeline_->mitigations(), pipeline_->publisher(),
+                                        pipeline_->memcached(), *reload_});
   operator_brakes_.emplace(pipeline_->brakes(), pipeline_->rules(), pipeline_->publisher(), pipeline_->mesh());
   add_operator_routes(*admin_, *views_, *orders_, *operator_brakes_,
                       [this](const MetricVisitor& visitor) { visit(visitor); });

@@ -44,15 +44,13 @@ Status check_fields(const json& body) {
 }  // namespace
 
 json OperatorBrakes::entry(BrakeSide side, const Brake& brake) const {
-  const Rule* rule = rules_->by_id(brake.rule);
-  return {
-      {"scope", side == BrakeSide::kPop ? "pop" : "node"},
-      {"rule", brake.rule == kEveryRule ? json(nullptr) : json(rule != nullptr ? rule->name : hash_text(brake.rule))},
-      {"off", brake.off},
-      {"origin", brake_origin_name(brake.origin)},
-      {"ordered_by", brake.ordered_by},
-      {"ordered_at", time_text(brake.ordered_at)},
-      {"reason", brake.reason}};
+  return {{"scope", side == BrakeSide::kPop ? "pop" : "node"},
+          {"rule", brake.rule == kEveryRule ? json(nullptr) : json(control_.name_of(brake.rule))},
+          {"off", brake.off},
+          {"origin", brake_origin_name(brake.origin)},
+          {"ordered_by", brake.ordered_by},
+          {"ordered_at", time_text(brake.ordered_at)},
+          {"reason", brake.reason}};
 }
 
 json OperatorBrakes::show() const {

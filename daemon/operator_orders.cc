@@ -9,6 +9,7 @@
 
 #include "daemon/count/memcached_store.h"
 #include "daemon/hash_text.h"
+#include "daemon/publish/publisher.h"
 #include "daemon/rules_reload.h"
 
 namespace popgate {
@@ -18,6 +19,7 @@ using nlohmann::json;
 
 constexpr int kBadRequest = 400;
 constexpr int kConflict = 409;
+constexpr int kInsufficientStorage = 507;
 
 // A JSON field of the wrong type is refused by name instead of being taken for absent.
 Result<std::optional<std::string>> text_field(const json& body, const char* name) {
@@ -113,6 +115,12 @@ void refuse(const OperatorOrders::AnswerFunction& answer, int status, const std:
   answer(nullptr, &refusal);
 }
 
+std::string no_room_text(const Key& key) {
+  return "this node's table has no room for key " + key_text(key) +
+         " and does not block it: peers that have room do, and it is tried again here as entries end. Raise "
+         "table_entries, or lift the key";
+}
+
 }  // namespace
 
 OperatorOrders::OperatorOrders(Setup setup) : setup_(std::move(setup)) {}
@@ -133,6 +141,10 @@ void OperatorOrders::block(const json& body, const AnswerFunction& answer) {
     const Status done = setup_.mitigations.block({key, rule, *duration, order->reason}, HostClock::now(), wall);
     POPGATE_ASSERT(done.ok());
     spdlog::warn("operator blocked key {} for {} ms", key_text(key), duration->count() / 1000);
+  }
+  for (const Key& key : keys) {
+    const bool is_wanted = setup_.mitigations.enforcement(key, HostClock::now()).has_value();
+    if (is_wanted && !setup_.publisher.holds(key)) return refuse(answer, kInsufficientStorage, no_room_text(key));
   }
   const json said = {{"key", key_text(named.key)}, {"keys", texts_of(keys)}, {"until", time_text(wall + *duration)}};
   answer(&said, nullptr);

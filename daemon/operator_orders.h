@@ -3,7 +3,9 @@
 // What an operator tells a node to do: block, lift, reload, ring-check. docs/admin-api.md says what each answers.
 //
 // Threads: the event loop's.
-// Invariants: 1. An order that is refused has changed nothing.
+// Invariants: 1. An order that is refused has changed nothing; but a block for which this node's table has no room
+// (507)
+//                is in force on every node that has.
 #pragma once
 
 #include <functional>
@@ -31,6 +33,7 @@ class OperatorOrders {
   struct Setup {
     const OperatorViews& views;
     Mitigations& mitigations;
+    const Publisher& publisher;
     MemcachedStore* memcached;  // null: counters live in the daemon
     RulesReload& reload;
   };

@@ -17,6 +17,7 @@
 #include "daemon/peers/mesh.h"
 #include "daemon/peers/tls_transport.h"
 #include "daemon/publish/publisher.h"
+#include "daemon/rule_names.h"
 #include "daemon/secret_views.h"
 #include "popgate/popgate.h"
 
@@ -110,7 +111,8 @@ OperatorViews::OperatorViews(Stages stages, PopInstant started_at) : stages_(sta
 json OperatorViews::rule_name(RuleId id) const {
   if (id == 0) return nullptr;
   const Rule* rule = stages_.rules->by_id(id);
-  return rule != nullptr ? rule->name : hash_text(id);
+  if (rule != nullptr) return rule->name;
+  return stages_.rule_names.name_of(id).value_or(hash_text(id));
 }
 
 json OperatorViews::entry(const Mitigation& mitigation, HostInstant now) const {
@@ -307,6 +309,7 @@ json OperatorViews::rules(const RulesQuery& query) const {
                       {"cost", rule.cost},
                       {"policy", policy_name(rule.policy)},
                       {"on_counter_failure", on_counter_failure_name(rule.on_counter_failure)},
+                      {"max_blocked_share", or_null(rule.max_blocked_share)},
                       {"enforced", enforced[rule.id]},
                       {"hits", hits_of(stages_.ledger.row(rule.number), outside(rule.number))}});
   }
@@ -315,7 +318,10 @@ json OperatorViews::rules(const RulesQuery& query) const {
     const LedgerRow row = stages_.ledger.row(number);
     if (query.rule || stages_.rules->by_id(row.rule) != nullptr) continue;
     if (!is_shown(listed.size() + former.size())) continue;
-    former.push_back({{"number", number}, {"id", hash_text(row.rule)}, {"hits", hits_of(row, outside(number))}});
+    former.push_back({{"number", number},
+                      {"id", hash_text(row.rule)},
+                      {"name", rule_name(row.rule)},
+                      {"hits", hits_of(row, outside(number))}});
   }
   return {{"revision", hash_text(stages_.rules->revision())},
           {"total", total},

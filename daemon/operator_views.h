@@ -25,6 +25,7 @@ class Brakes;
 class ClockGuard;
 class Mesh;
 class Publisher;
+class RuleNames;
 class TlsTransport;
 
 /// The stages that are looked at. All outlive the views.
@@ -40,6 +41,7 @@ struct Stages {
   const ClockGuard& clock;
   const TlsTransport* tls;  // null: the mesh is plain
   const Brakes& brakes;
+  const RuleNames& rule_names;
 };
 
 /// A key that an operator named, and the rule if that is known. While the secret is changed, an identity has a key

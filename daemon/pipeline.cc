@@ -35,10 +35,12 @@ Pipeline::Pipeline(const Config& config, Setup setup)
       setup_(std::move(setup)),
       seeds_(setup_.seed),
       incarnation_(static_cast<std::uint64_t>(setup_.reactor.wall_now().time_since_epoch().count())),
+      rule_names_(config.state_dir.empty() ? "" : config.state_dir + "/rule-names"),
       clock_guard_(config.clock_tolerance),
       flush_timer_(setup_.reactor, [this] { flush(); }),
       beat_timer_(setup_.reactor, [this] { beat(); }),
-      fresh_start_timer_(setup_.reactor, [this] { mitigations_->allow_originating(0); }) {}
+      fresh_start_timer_(setup_.reactor, [this] { mitigations_->allow_originating(0); }),
+      fuse_timer_(setup_.reactor, [this] { judge_fuses(); }) {}
 
 Status Pipeline::open_rules() {
   std::string note;
@@ -49,6 +51,7 @@ Status Pipeline::open_rules() {
   Result<SharedRules> rules = numbered(config_.rules);
   if (!rules) return Error{rules.error()};
   rules_ = *std::move(rules);
+  learn_names();
   collector_.emplace(Collector::Options{.seed = seeds_()}, *ledger_);
   collector_->use_rules(rules_);
   return {};
@@ -111,8 +114,10 @@ void Pipeline::take_over() {
   const Restored restored = publisher_->restore(
       [this](Mitigation entry) { mitigations_->restore(std::move(entry), setup_.reactor.host_now()); }, now,
       setup_.reactor.wall_now());
-  brakes_ = std::make_unique<BrakeControl>(
-      BrakeControl::Setup{config_.node, setup_.reactor, rules_, *ledger_, *mitigations_, *publisher_});
+  brakes_ = std::make_unique<BrakeControl>(BrakeControl::Setup{config_.node, setup_.reactor, rules_, rule_names_,
+                                                               *ledger_, *mitigations_, *publisher_,
+                                                               [this](RuleId rule) { fuses_->reset(rule); }});
+  fuses_ = std::make_unique<FuseControl>(FuseControl::Setup{setup_.reactor, rules_, *brakes_});
   brakes_->restore();
   publisher_->reconcile([this](const Key& key) { return mitigations_->enforcement(key, setup_.reactor.host_now()); },
                         now);
@@ -127,6 +132,7 @@ Status Pipeline::start() {
   if (Status joined = join_mesh(); !joined) return joined;
   flush_timer_.start_every(config_.flush_interval);
   beat_timer_.start_every(kHeartbeatPeriod);
+  fuse_timer_.start_every(kFuseSampleEvery);
   return {};
 }
 
@@ -153,14 +159,23 @@ Status Pipeline::join_mesh() {
   mesh_ = *std::move(mesh);
   brakes_->use_mesh(mesh_.get());
   look_at_lags();  // nobody is heard yet
+  fuses_->use_mesh(mesh_.get());
   return {};
 }
 
 wire::NodeFigures Pipeline::figures() const {
-  return {.brakes_digest = brakes_->brakes().digest(),
-          .not_enforced = publisher_->not_enforced(),
-          .requests = 0,
-          .rules = {}};
+  wire::NodeFigures figures{.brakes_digest = brakes_->brakes().digest(),
+                            .not_enforced = publisher_->not_enforced(),
+                            .requests = 0,
+                            .rules = {}};
+  fuses_->describe(figures);
+  return figures;
+}
+
+void Pipeline::judge_fuses() {
+  if (!requests_) return;
+  fuses_->take(requests_());
+  fuses_->tick();
 }
 
 void Pipeline::say_goodbye() {
@@ -172,6 +187,7 @@ void Pipeline::visit(const MetricVisitor& visitor) const {
   store_->visit(visitor);
   mitigations_->visit(visitor);
   brakes_->visit(visitor);
+  fuses_->visit(visitor);
   if (mesh_) mesh_->visit(visitor);
   publisher_->visit(visitor);
   visitor({.name = "popgate_clock_off",
@@ -195,6 +211,12 @@ std::unordered_set<RuleId> Pipeline::mitigated_rules() const {
   mitigations_->for_each({.kind = {}, .rule = {}, .ended = true},
                          [&](const Mitigation& mitigation) { rules.insert(mitigation.rule); });
   return rules;
+}
+
+void Pipeline::learn_names() {
+  if (const Status learnt = rule_names_.learn(*rules_); !learnt) {
+    spdlog::warn("{}; rules that are deleted will be shown by their ids", learnt.error());
+  }
 }
 
 // ---- The path, arrow by arrow ----
@@ -296,6 +318,7 @@ void Pipeline::use_rules(SharedRules rules) {
   rules_ = std::move(rules);
   collector_->use_rules(rules_);
   store_->use_rules(rules_);
+  learn_names();
   brakes_->use_rules();
   mitigations_->use_rules(rules_, setup_.reactor.host_now());  // judges what is blocked again, and so publishes
   if (mesh_) mesh_->use_rules_revision(rules_->revision());

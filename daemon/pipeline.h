@@ -28,6 +28,7 @@
 #include "daemon/config.h"
 #include "daemon/count/log_limiter.h"
 #include "daemon/count/memcached_store.h"
+#include "daemon/fuse_control.h"
 #include "daemon/mitigate/closed_keys.h"
 #include "daemon/mitigate/judge_totals.h"
 #include "daemon/mitigate/mitigations.h"
@@ -35,6 +36,7 @@
 #include "daemon/publish/publisher.h"
 #include "daemon/reactor.h"
 #include "daemon/result.h"
+#include "daemon/rule_names.h"
 #include "daemon/transport.h"
 
 namespace popgate {
@@ -74,10 +76,14 @@ class Pipeline {
   void use_clock_tolerance(milliseconds tolerance) { clock_guard_.use_tolerance(tolerance); }
 
   [[nodiscard]] const SharedRules& rules() const { return rules_; }
+  [[nodiscard]] const RuleNames& rule_names() const { return rule_names_; }  // of rules that are gone, too
   [[nodiscard]] Ledger& ledger() { return *ledger_; }
   [[nodiscard]] CounterStore& store() { return *store_; }
   [[nodiscard]] MemcachedStore* memcached() { return memcached_; }  // null: counters live in this process
   [[nodiscard]] Mitigations& mitigations() { return *mitigations_; }
+  /// From now on fuses are judged by what these say of the requests of this node.
+  void watch_requests(std::function<const RequestTotals&()> totals) { requests_ = std::move(totals); }
+  [[nodiscard]] const FuseControl& fuses() const { return *fuses_; }
   [[nodiscard]] BrakeControl& brakes() { return *brakes_; }
   [[nodiscard]] Mesh* mesh() { return mesh_.get(); }  // null: a PoP of one node
   [[nodiscard]] Publisher& publisher() { return *publisher_; }
@@ -97,6 +103,8 @@ class Pipeline {
   [[nodiscard]] std::unordered_set<RuleId> mitigated_rules() const;
   [[nodiscard]] wire::NodeFigures figures() const;
   void beat();
+  void judge_fuses();
+  void learn_names();
   void look_at_clocks();
   void look_at_lags();
   void judge(const SlotTotals& totals, PopInstant now);
@@ -110,6 +118,7 @@ class Pipeline {
 
   // The stages, in the order of the path; they go in the reverse order.
   SharedRules rules_;
+  RuleNames rule_names_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<Publisher> publisher_;
   std::optional<Collector> collector_;
@@ -118,15 +127,18 @@ class Pipeline {
   std::optional<Mitigations> mitigations_;
   std::optional<ClosedKeys> closed_keys_;
   std::unique_ptr<BrakeControl> brakes_;
+  std::unique_ptr<FuseControl> fuses_;
   std::unique_ptr<Mesh> mesh_;
 
   ClockGuard clock_guard_;
   std::vector<HitSum> sums_;
   LogLimiter degraded_log_;
   LogLimiter clock_log_;
+  std::function<const RequestTotals&()> requests_;
   Timer flush_timer_;
   Timer beat_timer_;
   Timer fresh_start_timer_;
+  Timer fuse_timer_;
 };
 
 }  // namespace popgate

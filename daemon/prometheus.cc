@@ -41,15 +41,36 @@ std::string number_text(double value) {
   return {buffer, end};
 }
 
-std::string head_of(const Metric& metric) {
+std::string head_of(const std::string& name, const Metric& metric) {
   std::string head = "# HELP ";
-  head.append(metric.name).append(" ").append(escaped(metric.meaning, false));
+  head.append(name).append(" ").append(escaped(metric.meaning, false));
   if (!metric.unit.empty()) head.append(" (").append(escaped(metric.unit, false)).append(")");
-  head.append("\n# TYPE ").append(metric.name).append(metric.rises ? " counter\n" : " gauge\n");
+  head.append("\n# TYPE ").append(name).append(metric.rises ? " counter\n" : " gauge\n");
   return head;
 }
 
+constexpr std::string_view kTotal = "_total";
+
 }  // namespace
+
+std::string exported_name(const Metric& metric) {
+  std::string name(metric.name);
+  if (metric.rises && name.ends_with(kTotal)) name.resize(name.size() - kTotal.size());
+  if (metric.unit == "seconds" || metric.unit == "bytes") {
+    const std::string unit = "_" + std::string(metric.unit);
+    if (!name.ends_with(unit)) name += unit;
+  }
+  return metric.rises ? name.append(kTotal) : name;
+}
+
+std::string name_fault(std::string_view name, bool rises) {
+  const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  if (!name.starts_with("popgate_") || !std::all_of(name.begin(), name.end(), allowed)) {
+    return "allowed: popgate_ and lower-case letters, digits, underscores";
+  }
+  if (name.ends_with(kTotal) != rises) return "allowed: _total at the end of what only rises, and of nothing else";
+  return "";
+}
 
 MetricVisitor PrometheusText::visitor() {
   return [this](const Metric& metric) { add(metric); };
@@ -57,10 +78,11 @@ MetricVisitor PrometheusText::visitor() {
 
 void PrometheusText::add(const Metric& metric) {
   POPGATE_ASSERT(is_name(metric.name));
-  const auto [place, is_new] = index_.try_emplace(std::string(metric.name), families_.size());
-  if (is_new) families_.push_back({head_of(metric), {}});
+  const std::string name = exported_name(metric);
+  const auto [place, is_new] = index_.try_emplace(name, families_.size());
+  if (is_new) families_.push_back({head_of(name, metric), {}});
   std::string& samples = families_[place->second].samples;
-  samples.append(metric.name);
+  samples.append(name);
   if (!metric.label_name.empty()) {
     POPGATE_ASSERT(is_name(metric.label_name));
     samples.append("{").append(metric.label_name).append("=\"");

@@ -13,11 +13,19 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/metrics.h"
 
 namespace popgate {
+
+/// The name under which a figure is exported, by one convention whatever its stage calls it: noun, then unit when that
+/// is seconds or bytes, then `_total` when it only rises. popgate_peers_sent (bytes, rises) is
+/// popgate_peers_sent_bytes_total.
+[[nodiscard]] std::string exported_name(const Metric& metric);
+/// Why an exported name breaks the convention; empty when it does not.
+[[nodiscard]] std::string name_fault(std::string_view name, bool rises);
 
 class PrometheusText {
  public:

@@ -143,6 +143,7 @@ void identify(Rule& rule) {
   all.number(static_cast<std::uint64_t>(rule.action)).number(static_cast<std::uint64_t>(rule.count));
   all.number(rule.cost).number(static_cast<std::uint64_t>(rule.policy)).number(rule.enabled ? 1 : 0);
   all.number(static_cast<std::uint64_t>(rule.on_counter_failure));
+  all.number(rule.max_blocked_share.value_or(0));
   rule.revision = all.hash("revision of a rule");
 }
 
@@ -155,8 +156,16 @@ RuleSet::RuleSet(std::vector<Rule> rules) : rules_(std::move(rules)) {
     const bool new_id = by_id_.emplace(rules_[i].id, i).second;
     POPGATE_ASSERT(new_number && new_id);
     revisions.number(rules_[i].revision);
+    const bool fused = rules_[i].enabled && rules_[i].max_blocked_share;
+    if (fused && fused_.size() < kFusedRulesMax) fused_.push_back(i);
   }
   revision_ = revisions.hash("revision of all rules");
+}
+
+std::vector<const Rule*> RuleSet::fused() const {
+  std::vector<const Rule*> fused;
+  for (const std::size_t place : fused_) fused.push_back(&rules_[place]);
+  return fused;
 }
 
 const Rule* RuleSet::by_number(RuleNumber number) const {

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -71,8 +72,12 @@ struct Rule {
   std::uint32_t cost = 1;
   Policy policy = Policy::kEstimate;
   OnCounterFailure on_counter_failure = OnCounterFailure::kLocal;
+  std::optional<std::uint32_t> max_blocked_share{};  // percent of the PoP's requests; beyond it the fuse blows
   bool enabled = true;
 };
+
+/// Rules with a max_blocked_share: each costs some bytes in every heartbeat.
+inline constexpr std::size_t kFusedRulesMax = 64;
 
 inline constexpr std::chrono::hours kMitigationMax{24 * 14};  // longer ones are refused; endless ones do not exist
 
@@ -97,6 +102,8 @@ class RuleSet {
   [[nodiscard]] const Rule* by_id(RuleId id) const;
   [[nodiscard]] const Rule* by_name(std::string_view name) const;
   [[nodiscard]] const std::vector<Rule>& all() const { return rules_; }
+  /// Those that are enabled and have a max_blocked_share; at most kFusedRulesMax.
+  [[nodiscard]] std::vector<const Rule*> fused() const;
   /// Hash over all revisions in order: equal on two nodes exactly when their rules are the same.
   [[nodiscard]] std::uint64_t revision() const { return revision_; }
 
@@ -104,6 +111,7 @@ class RuleSet {
   std::vector<Rule> rules_;  // in the order of the configuration
   std::unordered_map<RuleNumber, std::size_t> by_number_;
   std::unordered_map<RuleId, std::size_t> by_id_;
+  std::vector<std::size_t> fused_;  // places in rules_
   std::uint64_t revision_ = 0;
 };
 

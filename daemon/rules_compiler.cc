@@ -159,6 +159,7 @@ class Compiler {
     record.cost = rule.cost;
     record.name = text_.append(rule.name);
     record.flags = static_cast<std::uint8_t>((rule.action == Action::kBlock ? kRuleFlagBlocks : 0) |
+                                             (rule.max_blocked_share ? kRuleFlagFused : 0) |
                                              (rule.count == CountMode::kAll ? kRuleFlagCountsAll : 0));
     add_path(rule.match, record);
     add_methods(rule.match.methods, record);

@@ -63,7 +63,14 @@ void read_effect(const Section& section, Rule& rule) {
   if (rule.policy == Policy::kCertain && rule.on_counter_failure == OnCounterFailure::kClosed)
     section.fault("on_counter_failure",
                   "local or open with policy certain: closed mitigates clients of whom nothing is certain");
+  std::uint32_t share = 0;
+  if (section.has("max_blocked_share") && section.read("max_blocked_share", share)) rule.max_blocked_share = share;
   (void)section.read("enabled", rule.enabled);
+}
+
+void check_fuses(const Section& section, const Rule& rule, std::size_t& fused) {
+  if (rule.max_blocked_share && ++fused > kFusedRulesMax)
+    section.fault("max_blocked_share", "at most " + std::to_string(kFusedRulesMax) + " rules with one");
 }
 
 class RuleNames {
@@ -99,6 +106,7 @@ std::vector<Rule> read_rules(const Section& top, milliseconds clock_tolerance) {
   std::vector<Rule> rules;
   rules.reserve(entries.size());
   RuleNames names;
+  std::size_t fused = 0;
   for (std::size_t i = 0; i < entries.size() && !top.reading().faults.full(); ++i) {
     const FieldPath path{nullptr, "rules", i};
     const Section section(top.reading(), path, entries[i], "rules[]");
@@ -106,6 +114,7 @@ std::vector<Rule> read_rules(const Section& top, milliseconds clock_tolerance) {
     const bool named = section.read("name", rule.name);
     rule.number = static_cast<RuleNumber>(i);
     identify(rule);
+    check_fuses(section, rule, fused);
     if (named) names.check(section, rule, section.value("name").line());
     rules.push_back(std::move(rule));
   }

@@ -2,6 +2,7 @@
 #include "libclient/client.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 #include "libclient/check/table_format.h"
@@ -129,6 +130,10 @@ popgate_result Client::refuse_check() noexcept {
 popgate_result Client::conclude(const Snapshot& pair, popgate_verdict* verdict) noexcept {
   const Decision decision = decide(pair.rules, pair.table, matches_, chance());
   if (decision.counted != 0) record(pair, decision.counted);
+  ring_.count_request();
+  for (std::uint32_t rest = decision.fused; rest != 0; rest &= rest - 1) {
+    ring_.count_blocked(matches_.items[static_cast<std::size_t>(std::countr_zero(rest))].rule);
+  }
   if (decision.blocked) checks_.blocked.add(1);
   if (!decision.blocked && decision.would_block) checks_.would_block.add(1);
   if (verdict != nullptr) describe(pair, matches_, decision, *verdict);

@@ -39,6 +39,8 @@ class Deciding {
     const TableAnswer answer = table_.look_up(key);
     if (!in_force(answer, chance_)) return;
     mitigated_ |= 1U << match;
+    // What an operator blocked is not the rule's doing.
+    if (facts.fused && (answer.flags & kTableFlagOperator) == 0) decision_.fused |= 1U << match;
     const bool stopped = stops(answer, facts);
     const bool first_of_its_kind = stopped ? !decision_.blocked : !decision_.blocked && !decision_.would_block;
     const bool ends_later = stopped == decision_.blocked && answer.remaining > decision_.remaining;

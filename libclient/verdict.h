@@ -23,6 +23,7 @@ struct Decision {
   bool blocked = false;
   bool would_block = false;    // independent of `blocked`
   std::uint32_t counted = 0;   // bit i: the hit of match i counts
+  std::uint32_t fused = 0;     // bit i: match i's rule has a fuse, and itself blocks the request or would
   std::uint32_t deciding = 0;  // of the rules that block, or else of those that would: the match that ends last
   bool by_second = false;      // that one is mitigated under the second secret
   microseconds remaining{0};   // of that one

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace popgate {
 namespace {
@@ -46,6 +47,14 @@ std::string fault_of_header(const RingHeader& header, std::size_t file_bytes, st
            " slots: " + std::to_string(ring_bytes(slots));
   }
   return {};
+}
+
+// A count that falls, or leaps, was not written by our library: it begins anew from what it is.
+std::uint64_t risen(std::uint64_t count, std::uint64_t& seen, RequestTotals& totals) {
+  const std::uint64_t before = std::exchange(seen, count);
+  if (count >= before && count - before <= kRequestsRiseMax) return count - before;
+  ++totals.rejected;
+  return 0;
 }
 
 }  // namespace
@@ -105,10 +114,26 @@ void RingReader::resume() {
   step.tail = header()->tail.load(std::memory_order_relaxed);
   account_ = ledger_.account_for(id_, step);
   tail_ = head_ = step.tail;
+  // What was checked under the daemon before is not this one's.
+  requests_seen_ = header()->requests.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < kRingFusedMax; ++i) {
+    blocked_seen_[i] = header()->blocked[i].requests.load(std::memory_order_relaxed);
+  }
   if (step.fold_rule != kNoRule && step.fold_rule < kRuleNumbersMax) {
     counts(ring_folded_offset(slots_))[step.fold_rule] = step.fold_count;
   }
   header()->tail.store(tail_, std::memory_order_release);
+}
+
+void RingReader::take_requests(RequestTotals& totals) {
+  totals.requests += risen(header()->requests.load(std::memory_order_relaxed), requests_seen_, totals);
+  for (std::uint32_t i = 0; i < kRingFusedMax; ++i) {
+    const RingBlocked& place = header()->blocked[i];
+    const std::uint32_t rule = place.rule.load(std::memory_order_acquire);  // pairs with the worker's release
+    if (rule == 0) continue;
+    const std::uint64_t blocked = risen(place.requests.load(std::memory_order_relaxed), blocked_seen_[i], totals);
+    if (blocked != 0 && ledger_.has_row(rule)) totals.would_block[rule] += blocked;
+  }
 }
 
 std::uint64_t RingReader::look() {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "daemon/collect/ledger.h"
+#include "daemon/collect/request_totals.h"
 #include "daemon/result.h"
 #include "libclient/file_descriptor.h"
 #include "libclient/mapping.h"
@@ -43,6 +44,7 @@ struct RingFigures {
 
 inline constexpr std::uint64_t kFoldHitsMax = std::uint64_t{1} << 40;  // a rule's drops in one fold; more is garbage
 inline constexpr unsigned kFoldPagesMax = 64;
+inline constexpr std::uint64_t kRequestsRiseMax = std::uint64_t{1} << 32;  // between two looks; more is garbage
 
 class RingReader {
  public:
@@ -69,6 +71,9 @@ class RingReader {
   /// Makes the next fold look at every count, also when the worker's total says that nothing changed: a worker that is
   /// killed between the two leaves the total behind.
   void refold();
+
+  /// Adds what the worker has checked since the last call, or since it was attached, to the totals.
+  void take_requests(RequestTotals& totals);
 
   /// Adds, per rule, what waits in the ring (`waiting`), and what was dropped and not folded (`dropped`), to the
   /// sums. For stating the account; reads the whole ring.
@@ -113,6 +118,8 @@ class RingReader {
   std::array<Hit, kDrainBatchMax> hits_;                     // the batch, as copied and found good
   std::vector<RuleHits> sums_;                               // the batch, per rule
   std::array<std::uint16_t, 2 * kDrainBatchMax> sum_index_;  // rule -> place in sums_ + 1; open addressing
+  std::uint64_t requests_seen_ = 0;
+  std::array<std::uint64_t, kRingFusedMax> blocked_seen_{};
   RingFigures figures_;
 };
 

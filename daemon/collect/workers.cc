@@ -184,10 +184,18 @@ void Workers::bury_gone() {
     if (fold && worker->state() == Worker::State::kAttached) worker->ring()->fold();
     worker->finish_leaving();
     if (worker->state() == Worker::State::kGone && worker->ring() != nullptr) {
+      worker->ring()->take_requests(requests_);
       add(figures_.gone, worker->ring()->figures());
     }
   }
   std::erase_if(workers_, [](const auto& worker) { return worker->state() == Worker::State::kGone; });
+}
+
+const RequestTotals& Workers::requests() {
+  for (const auto& worker : workers_) {
+    if (worker->ring() != nullptr) worker->ring()->take_requests(requests_);
+  }
+  return requests_;
 }
 
 void Workers::drain_all() {
@@ -252,6 +260,9 @@ void Workers::visit(const MetricVisitor& visitor) const {
   const RingFigures rings = ring_figures();
   state("popgate_collect_workers", "workers", "Connections of workers.", workers_.size());
   state("popgate_collect_ring_slots_waiting", "slots", "Slots that the last turn saw and left in the rings.", waiting);
+  counter("popgate_collect_requests_total", "requests", "Requests that workers have checked.", requests_.requests);
+  counter("popgate_collect_requests_rejected_total", "counts", "Counts of checked requests that were garbage.",
+          requests_.rejected);
   counter("popgate_collect_workers_attached", "workers", "Rings taken over since start.", figures_.attached);
   counter("popgate_collect_workers_refused", "workers", "Workers refused: no room, a foreign version, a faulty ring.",
           figures_.refused);

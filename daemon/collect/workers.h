@@ -82,6 +82,8 @@ class Workers {
   /// this one.
   void stop_taking();
 
+  /// What the workers of this daemon have checked so far; looks into every ring.
+  [[nodiscard]] const RequestTotals& requests();
   [[nodiscard]] std::vector<WorkerStatus> status() const;
   /// Adds per rule what waits in rings and what workers dropped that is not in the ledger yet. With these,
   /// recorded = drained + ring-dropped + waiting + dropped. Reads every ring whole: for people and tests.
@@ -124,6 +126,7 @@ class Workers {
   HostInstant log_at_{};  // refusals are logged once a second at most
   std::uint64_t refusals_not_logged_ = 0;
   Figures figures_;
+  RequestTotals requests_;
 };
 
 }  // namespace popgate

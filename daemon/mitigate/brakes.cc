@@ -109,6 +109,13 @@ bool Brakes::is_off(RuleId rule, bool by_operator) const {
   return false;
 }
 
+bool Brakes::is_off_by_itself(RuleId rule) const {
+  return std::ranges::any_of(kSides, [&](BrakeSide side) {
+    const Brake* one = find(side, rule);
+    return one != nullptr && one->off;
+  });
+}
+
 bool Brakes::any_off() const {
   return std::ranges::any_of(kSides, [&](BrakeSide side) {
     return std::ranges::any_of(registers(side), [](const auto& one) { return one.second.off; });

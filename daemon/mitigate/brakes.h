@@ -81,6 +81,8 @@ class Brakes {
   [[nodiscard]] BrakeEffect effect(const RuleSet& rules) const;
   /// Does blocking stand still for what this rule decides? `by_operator`: for an operator's block.
   [[nodiscard]] bool is_off(RuleId rule, bool by_operator) const;
+  /// The rule was turned off itself, for the node or for the PoP.
+  [[nodiscard]] bool is_off_by_itself(RuleId rule) const;
   [[nodiscard]] bool any_off() const;
   [[nodiscard]] const Registers& registers(BrakeSide side) const { return registers_[static_cast<int>(side)]; }
   [[nodiscard]] const Brake* find(BrakeSide side, RuleId rule) const;

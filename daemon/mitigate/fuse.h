@@ -31,7 +31,6 @@
 
 namespace popgate {
 
-inline constexpr std::size_t kFusedRulesMax = 64;
 /// Long enough that a burst of one client is not the traffic, short enough that a wrong rule is stopped before people
 /// are called.
 inline constexpr std::chrono::seconds kFuseWindow{10};

@@ -32,7 +32,7 @@ constexpr PeerRow kPeerRows[] = {
      [](const PeerStatus& p) { return seconds(p.ack_p50); }},
     {"popgate_peers_ack_p99", "seconds", "From a decision here until the peer had published it: 99 of 100", false,
      [](const PeerStatus& p) { return seconds(p.ack_p99); }},
-    {"popgate_peers_ack_max", "seconds", "From a decision here until the peer had published it: the longest", true,
+    {"popgate_peers_ack_max", "seconds", "From a decision here until the peer had published it: the longest", false,
      [](const PeerStatus& p) { return seconds(p.ack_max); }},
     {"popgate_peers_acks_timed", "decisions", "Decisions of this node whose acknowledgement was timed", true,
      [](const PeerStatus& p) { return static_cast<double>(p.acks_timed); }},

@@ -102,6 +102,7 @@ enum class PathKind : std::uint8_t { kAny = 0, kExact = 1, kPrefix = 2, kGlob = 
 
 inline constexpr std::uint8_t kRuleFlagBlocks = 1;     // action: block
 inline constexpr std::uint8_t kRuleFlagCountsAll = 2;  // count: all
+inline constexpr std::uint8_t kRuleFlagFused = 4;      // max_blocked_share is set
 
 struct RuleRecord {
   std::uint64_t counter_identity;

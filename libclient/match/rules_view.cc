@@ -40,6 +40,7 @@ RuleFacts RulesView::facts(RuleNumber rule) const noexcept {
           .cost = record.cost,
           .blocks = (record.flags & kRuleFlagBlocks) != 0,
           .counts_all = (record.flags & kRuleFlagCountsAll) != 0,
+          .fused = (record.flags & kRuleFlagFused) != 0,
           .exists = true};
 }
 

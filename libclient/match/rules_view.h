@@ -27,6 +27,7 @@ struct RuleFacts {
   std::uint32_t cost = 1;
   bool blocks = true;       // action: block; false: log only
   bool counts_all = false;  // count: all; false: only what passes
+  bool fused = false;       // what it blocks is counted (max_blocked_share)
   bool exists = false;      // false: no rule has this number
 };
 

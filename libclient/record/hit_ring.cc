@@ -70,6 +70,18 @@ bool HitRing::drop(const Hit& hit) noexcept {
   return false;
 }
 
+void HitRing::count_blocked(RuleNumber rule) noexcept {
+  for (std::uint32_t i = 0; i < kRingFusedMax; ++i) {
+    RingBlocked& place = header()->blocked[(rule + i) % kRingFusedMax];
+    const std::uint32_t owner = place.rule.load(std::memory_order_relaxed);
+    if (owner != 0 && owner != rule) continue;
+    raise(place.requests);
+    if (owner == 0)
+      place.rule.store(rule, std::memory_order_release);  // pairs with the daemon's: the count comes first
+    return;
+  }
+}
+
 void HitRing::close() noexcept {
   mapping_.reset();
   fd_.reset();

@@ -45,12 +45,21 @@ class HitRing {
     return true;
   }
 
+  /// A request was judged.
+  void count_request() noexcept { raise(header()->requests); }
+  /// A rule with a fuse blocked it, or would have. Not counted when kRingFusedMax other rules have places.
+  void count_blocked(RuleNumber rule) noexcept;
+
   [[nodiscard]] int file_descriptor() const noexcept { return fd_.get(); }
   [[nodiscard]] const RingId& id() const noexcept { return id_; }
   /// Gives memory and descriptor back; record() must not be called again.
   void close() noexcept;
 
  private:
+  // Plain read-modify-write, because the worker is the only writer; atomic, because the daemon reads at any time.
+  static void raise(std::atomic<std::uint64_t>& count) noexcept {
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   [[nodiscard]] bool drop(const Hit& hit) noexcept;
   [[nodiscard]] RingHeader* header() const noexcept { return reinterpret_cast<RingHeader*>(mapping_.data()); }
   [[nodiscard]] RingSlot* slots() const noexcept {

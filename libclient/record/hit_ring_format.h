@@ -34,6 +34,10 @@ inline constexpr std::uint32_t kRingSlotsDefault = 65536;
 inline constexpr std::uint32_t kRingSlotsMax = 1048576;
 inline constexpr std::uint32_t kHitCostMax = 10000;  // a rule's cost is refused above it, and so is a slot's
 
+/// Rules with a fuse whose blocked requests one ring can tell; twice as many as there may be at a time, so that some
+/// may come and go while a worker lives.
+inline constexpr std::uint32_t kRingFusedMax = 128;
+
 /// One request under one rule, stamped by the worker with the PoP clock.
 struct Hit {
   Key key;
@@ -58,6 +62,15 @@ struct RingSlot {
 };
 static_assert(sizeof(RingSlot) == 32);
 
+/// Requests that a rule with a fuse blocked, or would have blocked. A place belongs to a rule for as long as the worker
+/// lives.
+struct RingBlocked {
+  std::atomic<std::uint32_t> rule;  // worker; 0: free
+  std::uint32_t reserved;
+  std::atomic<std::uint64_t> requests;  // worker: only rises
+};
+static_assert(sizeof(RingBlocked) == 16);
+
 struct RingHeader {
   std::uint64_t magic;                          // worker, once
   std::uint32_t version;                        // worker, once
@@ -68,6 +81,9 @@ struct RingHeader {
   alignas(64) std::atomic<std::uint64_t> head;  // worker
   std::atomic<std::uint64_t> dropped_total;     // worker: sum of dropped[]
   alignas(64) std::atomic<std::uint64_t> tail;  // daemon
+  // Of every request that was judged, whether or not a hit of it counts. Zeros in a ring of an older worker.
+  alignas(64) std::atomic<std::uint64_t> requests;  // worker: only rises
+  RingBlocked blocked[kRingFusedMax];
 };
 inline constexpr std::size_t kRingHeaderBytes = 4096;
 static_assert(sizeof(RingHeader) <= kRingHeaderBytes);

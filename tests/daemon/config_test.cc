@@ -162,6 +162,7 @@ rules:
     count: all
     cost: 3
     policy: estimate
+    max_blocked_share: 30
     enabled: false
   - {name: plain, key: [client_ip], limit: 1, window: 1s, mitigate: 0}
 )");
@@ -187,6 +188,8 @@ rules:
   EXPECT_EQ(login.action, Action::kLog);
   EXPECT_EQ(login.count, CountMode::kAll);
   EXPECT_EQ(login.cost, 3U);
+  EXPECT_EQ(login.max_blocked_share, 30U);
+  EXPECT_TRUE(config.rules.fused().empty()) << "it is not enabled";
   EXPECT_FALSE(login.enabled);
   const Rule& plain = *config.rules.by_name("plain");
   EXPECT_EQ(plain.number, 1U);
@@ -195,7 +198,21 @@ rules:
   EXPECT_EQ(plain.window.slots, 6U);
   EXPECT_EQ(plain.mitigate, milliseconds(0));
   EXPECT_EQ(plain.action, Action::kBlock);
+  EXPECT_EQ(plain.max_blocked_share, std::nullopt);
   EXPECT_TRUE(plain.enabled);
+}
+
+TEST(ConfigRules, as_many_rules_as_heartbeats_tell_of_have_a_fuse_and_one_more_is_refused) {
+  const auto rules = [](std::size_t count) {
+    std::string yaml = "rules:\n";
+    for (std::size_t i = 0; i < count; ++i) {
+      yaml += "  - {name: r" + std::to_string(i) +
+              ", key: [client_ip], limit: 1, window: 1s, mitigate: 0, max_blocked_share: 30}\n";
+    }
+    return yaml;
+  };
+  EXPECT_EQ(good(rules(kFusedRulesMax)).rules.fused().size(), kFusedRulesMax);
+  EXPECT_THAT(faults(rules(kFusedRulesMax + 1)), ElementsAre("66:89 rules[64].max_blocked_share"));
 }
 
 TEST(ConfigRules, a_path_is_exact_unless_it_has_a_wildcard_or_says_so) {
@@ -310,6 +327,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"    mitigate: 1s\n    on_counter_failure: shut\n", "7:25 rules[0].on_counter_failure"},
         Refusal{"    mitigate: 1s\n    policy: certain\n    on_counter_failure: closed\n",
                 "8:25 rules[0].on_counter_failure"},
+        Refusal{"    mitigate: 1s\n    max_blocked_share: 0\n", "7:24 rules[0].max_blocked_share"},
+        Refusal{"    mitigate: 1s\n    max_blocked_share: 100\n", "7:24 rules[0].max_blocked_share"},
+        Refusal{"    mitigate: 1s\n    max_blocked_share: 0.3\n", "7:24 rules[0].max_blocked_share"},
         Refusal{"    mitigate: 1s\n    enabled: yes\n", "7:14 rules[0].enabled"},
         Refusal{"    mitigate: 1s\n    match: [GET]\n", "7:12 rules[0].match"},
         Refusal{"    mitigate: 1s\n    match: {method: \"G T\"}\n", "7:21 rules[0].match.method"},

@@ -241,6 +241,29 @@ TEST_F(ClientTest, while_blocking_is_off_nothing_blocks_and_the_caller_sees_what
   EXPECT_EQ(daemon_->hits().size(), 1U) << "as under action: log, the hits of a mitigated client do not count";
 }
 
+TEST_F(ClientTest, every_judged_request_is_counted_and_what_a_rule_with_a_fuse_blocks_or_would) {
+  Rule fused = rule_for_all("fused", numbers_[0]);
+  fused.max_blocked_share = 30;
+  start_daemon({fused, rule_for_all("plain", numbers_[1])});
+  const ClientOwner client = open_client(socket_path_);
+  ASSERT_TRUE(attach(client));
+  const popgate_request request = request_from("192.0.2.1");
+  ASSERT_EQ(popgate_check(client.get(), &request, nullptr), POPGATE_PASS);
+  ASSERT_TRUE(hits_arrive(2));
+  const Key key = daemon_->hits()[0].rule == numbers_[0] ? daemon_->hits()[0].key : daemon_->hits()[1].key;
+  // An operator's block is not the rule's doing; a block, a log and a brake are.
+  for (const std::uint8_t flags : {kTableFlagOperator, std::uint8_t{0}, kTableFlagLogOnly}) {
+    table_.put(key, numbers_[0], seconds(60), flags);
+    (void)popgate_check(client.get(), &request, nullptr);
+  }
+  table_.turn_off(true);
+  (void)popgate_check(client.get(), &request, nullptr);
+  (void)popgate_peek(client.get(), &request, nullptr);
+  const RequestTotals& totals = daemon_->workers().requests();
+  EXPECT_EQ(totals.requests, 5U);
+  EXPECT_EQ(totals.would_block, (std::map<RuleNumber, std::uint64_t>{{numbers_[0], 3}}));
+}
+
 TEST_F(ClientTest, the_verdict_names_the_blocking_rule_that_ends_last) {
   Rule logging = rule_for_all("logs longest", numbers_[2]);
   logging.action = Action::kLog;

@@ -79,7 +79,7 @@ TEST(PopMemcached, shard_that_comes_back_empty_makes_the_upper_bound_unknown_and
   };
   // The very first contact with a shard without a generation key is a loss, too: so are its counters unknown at first.
   EXPECT_FALSE(hi_is_known());
-  const std::uint64_t losses = static_cast<std::uint64_t>(pop.node(0).metric("popgate_count_shard_losses"));
+  const std::uint64_t losses = static_cast<std::uint64_t>(pop.node(0).metric("popgate_count_shard_losses_total"));
   pop.shard(0).restart();
   ASSERT_TRUE(eventually([&] { return pop.node(0).ready(); }));
   for (int i = 0; i < 3; ++i) worker.request("203.0.113.7");
@@ -87,9 +87,9 @@ TEST(PopMemcached, shard_that_comes_back_empty_makes_the_upper_bound_unknown_and
   const json rate = rate_of(pop.node(0), "203.0.113.7");
   EXPECT_TRUE(rate["hi"].is_null()) << rate.dump();
   EXPECT_EQ(rate["lo"], 15) << "the largest total that was ever read, and no sum over the loss";
-  EXPECT_GT(pop.node(0).metric("popgate_count_shard_losses"), static_cast<double>(losses));
+  EXPECT_GT(pop.node(0).metric("popgate_count_shard_losses_total"), static_cast<double>(losses));
   EXPECT_NE(pop.node(0).process().output().find("lost counters"), std::string::npos);
-  ASSERT_TRUE(eventually([&] { return pop.node(1).metric("popgate_count_shard_losses") > 0; }))
+  ASSERT_TRUE(eventually([&] { return pop.node(1).metric("popgate_count_shard_losses_total") > 0; }))
       << "the other node, which counts other clients there, knows it too";
 }
 
@@ -103,8 +103,8 @@ TEST(PopMemcached, memory_pressure_is_noticed_and_makes_the_upper_bound_unknown)
            .shard_megabytes = 2});
   Traffic traffic(pop.node(0), {.clients = kClients, .lot = 100});
   traffic.resume();
-  ASSERT_TRUE(
-      eventually([&] { return pop.node(0).metric("popgate_count_shard_evictions") > 0; }, std::chrono::seconds(30)));
+  ASSERT_TRUE(eventually([&] { return pop.node(0).metric("popgate_count_shard_evictions_total") > 0; },
+                         std::chrono::seconds(30)));
   traffic.pause();
   ASSERT_TRUE(settled(pop));
   const Account now = account(pop.node(0), "all");

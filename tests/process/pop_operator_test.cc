@@ -121,6 +121,24 @@ TEST_F(PopOperator, block_and_lift_on_one_node_hold_on_all) {
   EXPECT_TRUE(everywhere(false));
 }
 
+TEST_F(PopOperator, a_block_that_finds_no_room_in_the_table_says_so_and_is_told_as_not_enforced) {
+  start({.nodes = 1, .rules = rule_with_limit(20), .more = "table_entries: 1024\n"});
+  // Operators have a quarter of the table beside the rules' part.
+  const auto block = [&](int i) {
+    const std::string client = "10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250);
+    const json body{{"rule", "all"}, {"values", {client}}, {"for_ms", 600000}};
+    return ask_admin(pop_->node(0).admin_socket(), "POST", "/block", body.dump());
+  };
+  for (int i = 0; i < 1280; ++i) ASSERT_EQ(block(i).status, 200) << i;
+  const AdminAnswer refused = block(1280);
+  EXPECT_EQ(refused.status, 507);
+  EXPECT_NE(refused.body.find("has no room for key"), std::string::npos) << refused.body;
+  const json shown = pop_->node(0).get("/explain?rule=all&value=10.0.5.30");
+  EXPECT_EQ(shown["enforced"]["no_room"], true);
+  EXPECT_EQ(shown["entries"][0]["enforced"], false);
+  EXPECT_EQ(pop_->node(0).get("/status")["mitigations"]["no_room"], 1);
+}
+
 TEST_F(PopOperator, lifted_client_is_not_blocked_again_by_the_hits_before_the_lift) {
   start({.rules = rule_with_limit(20)});
   cross(20);

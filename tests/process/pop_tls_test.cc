@@ -63,7 +63,7 @@ TEST_F(PopTls, broken_files_change_nothing_and_the_mesh_goes_on) {
   const AdminAnswer answer = ask_admin(pop_.node(0).admin_socket(), "POST", "/reload");
   EXPECT_EQ(answer.status, 400);
   EXPECT_NE(answer.body.find("node-0.key: found what is no private key"), std::string::npos) << answer.body;
-  EXPECT_EQ(pop_.node(0).metric("popgate_peers_certificate_renewals"), 0);
+  EXPECT_EQ(pop_.node(0).metric("popgate_peers_certificate_renewals_total"), 0);
   ASSERT_EQ(pop_.node(1).stop(), 0);
   pop_.node(1).start();
   ASSERT_TRUE(eventually([&] { return pop_.node(0).ready() && pop_.node(1).ready(); })) << "the old one is in use";

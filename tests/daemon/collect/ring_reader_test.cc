@@ -242,6 +242,49 @@ TEST_F(RingReaderTest, a_drop_whose_total_was_not_written_any_more_is_found_by_t
   EXPECT_EQ(column(rule_, LedgerColumn::kRingDropped), 4U);
 }
 
+TEST_F(RingReaderTest, checked_requests_are_taken_once_and_from_the_attachment_on) {
+  for (int i = 0; i < 5; ++i) ring_.count_request();
+  ring_.count_blocked(rule_);
+  const auto reader = open();
+  RequestTotals totals;
+  reader->take_requests(totals);
+  EXPECT_EQ(totals.requests, 0U) << "those of the daemon before";
+  for (int i = 0; i < 7; ++i) ring_.count_request();
+  for (int i = 0; i < 3; ++i) ring_.count_blocked(rule_);
+  ring_.count_blocked(other_rule_);
+  reader->take_requests(totals);
+  reader->take_requests(totals);
+  EXPECT_EQ(totals.requests, 7U);
+  EXPECT_EQ(totals.would_block, (std::map<RuleNumber, std::uint64_t>{{rule_, 3}, {other_rule_, 1}}));
+  EXPECT_EQ(totals.rejected, 0U);
+}
+
+TEST_F(RingReaderTest, counts_of_requests_that_fall_or_leap_or_belong_to_no_rule_are_rejected) {
+  const auto reader = open();
+  RequestTotals totals;
+  header().requests.store(UINT64_MAX);
+  reader->take_requests(totals);
+  header().requests.store(5);
+  reader->take_requests(totals);
+  EXPECT_EQ(totals.requests, 0U);
+  EXPECT_EQ(totals.rejected, 2U);
+  header().requests.store(6);
+  header().blocked[0].rule.store(UINT32_MAX);
+  header().blocked[0].requests.store(3);
+  reader->take_requests(totals);
+  EXPECT_EQ(totals.requests, 1U);
+  EXPECT_TRUE(totals.would_block.empty());
+}
+
+TEST_F(RingReaderTest, when_every_place_has_another_rule_a_blocked_request_is_not_counted) {
+  const auto reader = open();
+  for (RuleNumber rule = 1000; rule < 1000 + kRingFusedMax; ++rule) ring_.count_blocked(rule);
+  ring_.count_blocked(rule_);
+  RequestTotals totals;
+  reader->take_requests(totals);
+  EXPECT_TRUE(totals.would_block.empty());
+}
+
 TEST_F(RingReaderTest, pending_is_what_waits_and_what_is_not_folded_per_rule) {
   const auto reader = open();
   record(100, rule_, 2);
