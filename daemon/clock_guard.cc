@@ -25,10 +25,12 @@ microseconds median(std::vector<microseconds> skews) {
 
 }  // namespace
 
-bool ClockGuard::look(std::span<const PeerClock> peers) {
+bool ClockGuard::look(std::span<const PeerClock> peers, microseconds wall_less_host) {
+  const microseconds step = wall_less_host - wall_less_host_.value_or(wall_less_host);
+  wall_less_host_ = wall_less_host;
   std::vector<microseconds> skews{microseconds(0)};
   for (const PeerClock& peer : peers) skews.push_back(certain_skew(peer));
-  ahead_ = -median(std::move(skews));
+  ahead_ = peers.empty() ? ahead_ + step : -median(std::move(skews));
   const auto bound = std::chrono::duration<double, std::micro>(tolerance_) * (off_ ? kBackWithin : 1.0);
   off_ = std::chrono::duration<double, std::micro>(std::chrono::abs(ahead_)) > bound;
   return off_;

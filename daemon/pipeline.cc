@@ -301,7 +301,9 @@ void Pipeline::look_at_clocks() {
     if (peer.up_to_date && peer.skew && peer.rtt) clocks.push_back({.skew = *peer.skew, .round_trip = *peer.rtt});
   }
   const bool was_off = clock_guard_.is_off();
-  if (clock_guard_.look(clocks) == was_off) return;
+  const microseconds wall_less_host =
+      setup_.reactor.wall_now().time_since_epoch() - setup_.reactor.host_now().time_since_epoch();
+  if (clock_guard_.look(clocks, wall_less_host) == was_off) return;
   store_->hold_increments(!was_off);
   if (!clock_log_.allow(setup_.reactor.host_now())) return;
   if (was_off) {

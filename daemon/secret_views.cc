@@ -30,6 +30,7 @@ nlohmann::json secrets_of(const HashSecrets& secrets) { return secrets_of(names_
 std::optional<std::string> peer_with_more_secrets(const HashSecrets& own, const std::vector<PeerStatus>& peers) {
   const std::vector<wire::SecretName> names = names_of(own);
   for (const PeerStatus& peer : peers) {
+    if (!peer.heard) continue;  // it may never come back, and an operator must be able to act without it
     const bool has_more = std::ranges::any_of(peer.secrets, [&](const wire::SecretName& secret) {
       return std::ranges::find(names, secret.id, &wire::SecretName::id) == names.end();
     });

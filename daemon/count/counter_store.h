@@ -44,6 +44,7 @@ struct SlotTotals {
   bool fresh = false;                // every slot that is not final was just read
   bool counters_lost = false;  // within W + l + 2D of a detected loss of counters on the key's shard: hi is unknown
   bool degraded = false;       // the key's shard cannot be counted on: the rule's on_counter_failure applies
+  bool clock_off = false;      // this node's clock is off: own hits bear stamps that the known totals do not fit
   PeerDoubt peers{};           // what peers have not counted yet
 };
 

@@ -117,6 +117,7 @@ void MemcachedStore::report(const KeyWindow& window, bool fresh, PopInstant now)
            .fresh = fresh,
            .counters_lost = shard.counters_lost(window.shape, now) || is_other_lost(window, now),
            .degraded = shard.is_degraded(),
+           .clock_off = is_held_,
            .peers = peer_doubt(window.key)},
           now);
 }

@@ -57,6 +57,12 @@ std::optional<Finding> without_counters(const KeyView& view, const Rule& rule, c
   return std::nullopt;
 }
 
+// Own hits with stamps of a clock that is off may lie beside known hits of another time, in one window by the slots and
+// in none by any right clock: their sum is no lower bound.
+bool is_lo_in_doubt(const SlotTotals& totals, const Rule& rule) {
+  return totals.clock_off && rule.policy == Policy::kCertain;
+}
+
 }  // namespace
 
 Judgement closed_judgement(HostInstant now) { return {now + kClosedLasting, now + kClosedLasting}; }
@@ -77,7 +83,8 @@ JudgedTotals judge_totals(const SlotTotals& totals, const Rule& rule, Mitigation
                                              ? without_counters(view, rule, judged.rate, now.host, members)
                                              : by_limit(view, rule, judged.rate, now.host, DecidedUnder::kCounters);
   if (!finding) return judged;
-  if (totals.degraded && rule.on_counter_failure == OnCounterFailure::kOpen) {
+  const bool is_withheld = totals.degraded && rule.on_counter_failure == OnCounterFailure::kOpen;
+  if (is_withheld || is_lo_in_doubt(totals, rule)) {
     mitigations.withhold();
     return judged;
   }

@@ -36,7 +36,9 @@ RecordFile::Load RecordKeeper::load(GiveFunction give, HostInstant now, PopInsta
   RecordFile::Load result;
   result.records = source->records();
   read_.reset();
-  return load ? *load : result;
+  if (load) result = *load;
+  if (!file_) result.found = false;  // its promise of counters cannot be raised: as if nothing was remembered
+  return result;
 }
 
 bool RecordKeeper::holds(const EntryId& id) const { return unrecorded_.contains(id) || (file_ && file_->holds(id)); }

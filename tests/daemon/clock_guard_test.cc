@@ -8,13 +8,15 @@
 namespace popgate {
 namespace {
 
+using std::chrono::seconds;
+
 ClockGuard::PeerClock peer(int skew_ms, int round_trip_ms = 0) {
   return {.skew = milliseconds(skew_ms), .round_trip = milliseconds(round_trip_ms)};
 }
 
 bool is_off(const std::vector<ClockGuard::PeerClock>& peers) {
   ClockGuard guard(milliseconds(20));
-  return guard.look(peers);
+  return guard.look(peers, microseconds(0));
 }
 
 TEST(ClockGuard, node_alone_is_never_off) { EXPECT_FALSE(is_off({})); }
@@ -44,13 +46,34 @@ TEST(ClockGuard, clock_is_right_again_only_well_within_the_tolerance) {
   ClockGuard guard(milliseconds(20));
   const auto look = [&](int skew_ms) {
     const std::vector<ClockGuard::PeerClock> peers{peer(skew_ms), peer(skew_ms)};
-    return guard.look(peers);
+    return guard.look(peers, microseconds(0));
   };
   EXPECT_TRUE(look(-30));
   EXPECT_EQ(guard.ahead(), milliseconds(30));
   EXPECT_TRUE(look(-16));
   EXPECT_FALSE(look(-15));
   EXPECT_FALSE(look(-20));
+}
+
+TEST(ClockGuard, losing_the_peers_makes_no_clock_right) {
+  ClockGuard guard(milliseconds(20));
+  EXPECT_TRUE(guard.look(std::vector{peer(-50), peer(-50)}, seconds(100)));
+  EXPECT_TRUE(guard.look({}, seconds(100)));
+  EXPECT_TRUE(guard.look({}, seconds(100)));
+}
+
+TEST(ClockGuard, without_peers_it_follows_the_steps_of_its_own_clock) {
+  ClockGuard guard(milliseconds(20));
+  EXPECT_FALSE(guard.look(std::vector{peer(0), peer(0)}, seconds(100)));
+  EXPECT_TRUE(guard.look({}, seconds(3700)));
+  EXPECT_EQ(guard.ahead(), seconds(3600));
+  EXPECT_FALSE(guard.look({}, seconds(100))) << "set right again";
+  EXPECT_FALSE(guard.look({}, seconds(100) + milliseconds(20))) << "within the tolerance";
+}
+
+TEST(ClockGuard, a_node_that_never_had_a_peer_may_set_its_clock) {
+  ClockGuard guard(milliseconds(20));
+  EXPECT_FALSE(guard.look({}, seconds(100)));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ class Receiver {
 
   FrameReader reader_;
   Transit transit_;
-  MeshIdentity own_{.pop = "fra", .node = "a", .members = {"a", "b"}};
+  MeshIdentity own_{.pop = "fra", .node = "a", .second_secret = wire::SecretName{7, true}, .members = {"a", "b"}};
   HostInstant now_{std::chrono::hours(1)};
   Mitigations set_{{"a", 1, 16}, [](const Mitigation&, const Origin&) {}};
 };
