@@ -44,14 +44,13 @@ void RuleNames::read() {
 }
 
 Status RuleNames::learn(const RuleSet& rules) {
-  std::string lines;
+  std::string lines = "\n";  // ends a line that was cut short; an empty one is ignored
   for (const Rule& rule : rules.all()) {
     if (names_.size() >= kRuleNamesMax || names_.contains(rule.id) || !is_name(rule.name)) continue;
     names_.emplace(rule.id, rule.name);
     lines.append(rule.name).append("\n");
   }
-  if (lines.empty() || path_.empty()) return {};
-  lines.insert(0, "\n");  // ends a line that was cut short; an empty one is ignored
+  if (lines.size() == 1 || path_.empty()) return {};
   const FileDescriptor fd(
       ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   if (fd.is_open() && ::write(fd.get(), lines.data(), lines.size()) == static_cast<ssize_t>(lines.size())) return {};

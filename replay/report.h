@@ -19,7 +19,7 @@ struct RuleReport {
   double window_s = 0;
   double mitigate_s = 0;
   bool log_only = false;
-  std::string policy;
+  std::string policy = "estimate";
   std::uint64_t hits = 0;               // cost recorded
   std::uint64_t keys = 0;               // distinct clients (keys) that had a hit
   std::uint64_t keys_over = 0;          // of these, whose exact count ever went above the limit

@@ -43,18 +43,18 @@ class PopTls : public ::testing::Test {
 TEST_F(PopTls, certificates_are_renewed_by_a_signal_without_a_lost_connection) {
   EXPECT_EQ(certificate(0)["name"], "popgate://test/node-0");
   EXPECT_EQ(certificate(0)["alarm"], "");
-  EXPECT_EQ(everywhere("popgate_peers_tls_handshakes"), 12) << "each of 6 connections at both ends";
+  EXPECT_EQ(everywhere("popgate_peers_tls_handshakes_total"), 12) << "each of 6 connections at both ends";
   expect_block_spreads(0, "192.0.2.1");
-  const double connects = everywhere("popgate_peers_connects");
+  const double connects = everywhere("popgate_peers_connects_total");
   pop_.make_certificates();
   for (std::size_t i = 0; i < pop_.nodes(); ++i) kill(pop_.node(i).process().pid(), SIGHUP);
-  ASSERT_TRUE(eventually([&] { return everywhere("popgate_peers_certificate_renewals") == 3; }));
+  ASSERT_TRUE(eventually([&] { return everywhere("popgate_peers_certificate_renewals_total") == 3; }));
   for (std::size_t i = 0; i < pop_.nodes(); ++i) expect_block_spreads(i, "192.0.2.1" + std::to_string(i));
-  EXPECT_EQ(everywhere("popgate_peers_connects"), connects) << "no connection was made anew";
+  EXPECT_EQ(everywhere("popgate_peers_connects_total"), connects) << "no connection was made anew";
   ASSERT_EQ(pop_.node(2).stop(), 0);
   pop_.node(2).start();
   EXPECT_TRUE(eventually([&] { return pop_.node(2).ready() && pop_.node(0).ready(); })) << "new handshakes work";
-  EXPECT_EQ(everywhere("popgate_peers_tls_failures"), 0);
+  EXPECT_EQ(everywhere("popgate_peers_tls_failures_total"), 0);
 }
 
 TEST_F(PopTls, broken_files_change_nothing_and_the_mesh_goes_on) {

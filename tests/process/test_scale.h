@@ -11,7 +11,15 @@
 
 namespace popgate::process {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kAddressSanitizer = true;
+#elif defined(__has_feature)
+inline constexpr bool kAddressSanitizer = __has_feature(address_sanitizer);
+#else
+inline constexpr bool kAddressSanitizer = false;
+#endif
+
+#ifndef NDEBUG
 inline constexpr bool kFullScale = false;
 #else
 inline constexpr bool kFullScale = true;  // the release

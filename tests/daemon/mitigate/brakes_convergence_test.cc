@@ -119,6 +119,8 @@ class BrakeModel {
   };
 
   void start(std::size_t node, bool with_file) {
+    now_ +=
+        std::chrono::microseconds(1);  // a restart takes time: else it could give a version of its former self again
     Node& one = nodes_[node];
     if (!with_file) one.file.clear();
     one.known.clear();
