@@ -73,6 +73,7 @@ class Run {
   void turn(Node& node);
   void describe();
   void wait_for_agreement();
+  [[nodiscard]] std::string clock_held_to_be_off();
   void stop_all();
 
   Plan plan_;
@@ -146,12 +147,21 @@ void Run::wait_for_agreement() {
     world_.run_until(world_.now() + kConvergedPoll);
     if (!pop_.fault().empty()) return;
     difference = entries_.difference();
+    if (difference.empty()) difference = clock_held_to_be_off();
     outcome_.converged_after = world_.now() - healed;
   } while (!difference.empty() && outcome_.converged_after < kConvergedWithin);
   if (!difference.empty()) return pop_.broken("6", "long after everything healed, " + difference);
   accounts_.look_at_all();
   outcome_.uncertain = accounts_.total(LedgerColumn::kUncertain);
   outcome_.lost = accounts_.total(LedgerColumn::kLost);
+}
+
+// A node that has lost its peers while clocks differed hears of no right clock before it hears them again.
+std::string Run::clock_held_to_be_off() {
+  for (const auto& node : pop_.nodes()) {
+    if (node->is_running() && node->figure("popgate_clock_off") > 0) return node->name() + " holds its clock to be off";
+  }
+  return {};
 }
 
 // After an orderly stop with everything well, nothing is lost: every hit is accounted for by the ledger itself.
