@@ -14,6 +14,7 @@
 #include "daemon/hash_text.h"
 #include "daemon/mitigate/brakes.h"
 #include "daemon/mitigate/judge_totals.h"
+#include "daemon/peer_view.h"
 #include "daemon/peers/mesh.h"
 #include "daemon/peers/tls_transport.h"
 #include "daemon/publish/publisher.h"
@@ -27,14 +28,6 @@ namespace {
 using nlohmann::json;
 
 std::int64_t whole_ms(microseconds duration) { return std::chrono::ceil<milliseconds>(duration).count(); }
-
-double ms_of(microseconds duration) { return static_cast<double>(duration.count()) / 1000; }
-
-json ms_or_null(const std::optional<microseconds>& duration) {
-  return duration ? json(ms_of(*duration)) : json(nullptr);
-}
-
-json bool_or_null(const std::optional<bool>& value) { return value ? json(*value) : json(nullptr); }
 
 json or_null(const std::optional<std::uint64_t>& value) { return value ? json(*value) : json(nullptr); }
 
@@ -246,33 +239,7 @@ json OperatorViews::peers() const {
   const MeshStatus mesh = stages_.mesh->status();
   const HostInstant now = HostClock::now();
   json listed = json::array();
-  for (const PeerStatus& peer : mesh.peers) {
-    json enforced = nullptr;
-    if (peer.acks_timed > 0) {
-      enforced = {{"p50", ms_of(peer.ack_p50)}, {"p99", ms_of(peer.ack_p99)}, {"max", ms_of(peer.ack_max)}};
-    }
-    listed.push_back({{"node", peer.name},
-                      {"address", peer.address},
-                      {"state", link_state_name(peer.state)},
-                      {"since_ms", whole_ms(now - peer.since)},
-                      {"heard", peer.heard},
-                      {"up_to_date", peer.up_to_date},
-                      {"unacknowledged", peer.lag},
-                      {"skew_ms", ms_or_null(peer.skew)},
-                      {"round_trip_ms", ms_or_null(peer.rtt)},
-                      {"digest_equal", bool_or_null(peer.digest_equal)},
-                      {"rules_equal", bool_or_null(peer.rules_equal)},
-                      {"members_equal", bool_or_null(peer.members_equal)},
-                      {"brakes_equal", bool_or_null(peer.brakes_equal)},
-                      {"not_enforced", peer.figures ? json(peer.figures->not_enforced) : json(nullptr)},
-                      {"secrets", secrets_of(peer.secrets)},
-                      {"counts_alike", bool_or_null(peer.counts_alike)},
-                      {"said_goodbye", peer.said_goodbye},
-                      {"last_error", peer.last_error},
-                      {"enforced_ms", enforced},
-                      {"frames_sent", peer.frames_out},
-                      {"bytes_sent", peer.bytes_out}});
-  }
+  for (const PeerStatus& peer : mesh.peers) listed.push_back(peer_view(peer, now));
   return {{"listen", mesh.listen}, {"coverage", mesh.coverage}, {"peers", listed}};
 }
 

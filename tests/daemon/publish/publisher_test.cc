@@ -272,7 +272,7 @@ TEST_F(PublisherTest, records_that_come_into_reach_later_are_restored_and_enforc
 }
 
 TEST_F(PublisherTest, run_folder_on_a_disk_is_noted) {
-  if (std::filesystem::temp_directory_path() == "/dev/shm") GTEST_SKIP();
+  if (std::filesystem::temp_directory_path() == "/dev/shm") GTEST_SKIP() << "there is no folder on a disk to try";
   TestFolder disk(std::filesystem::current_path());
   std::vector<std::string> notes;
   const auto opened = Publisher::open({disk.path(), state_.path(), 1000, 1, "node-a"}, notes);
