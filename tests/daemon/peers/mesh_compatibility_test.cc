@@ -5,36 +5,12 @@
 #include <memory>
 #include <ostream>
 
+#include "tests/daemon/peers/peer_messages.h"
 #include "tests/daemon/peers/pop_of_meshes.h"
 #include "tests/daemon/peers/raw_peer.h"
 
 namespace popgate {
 namespace {
-
-wire::Hello hello_as_b() {
-  wire::Hello hello;
-  hello.version_min = kMeshVersionMin;
-  hello.version_max = kMeshVersionMax;
-  hello.pop = "test";
-  hello.node = "b";
-  hello.incarnation = 1000;
-  hello.secret_id = 1;
-  hello.members = {"a", "b"};
-  hello.host = HostClock::now();
-  return hello;
-}
-
-wire::Entry entry_of(std::uint64_t sequence, const Key& key) {
-  wire::Entry entry;
-  entry.sequence = sequence;
-  entry.host = HostClock::now();
-  entry.remaining = minutes(1);
-  entry.mitigation.key = key;
-  entry.mitigation.rule = 7;
-  entry.mitigation.rule_revision = sample_rule().revision;
-  entry.mitigation.version = {0, sequence, node_id("b"), 1000};
-  return entry;
-}
 
 /// A field that no release has: number 1000, length-delimited, three bytes. Protobuf's tag is number << 3 | 2.
 const std::string kUnknownField("\xc2\x3e\x03xyz", 6);
@@ -51,7 +27,7 @@ class MeshCompatibilityTest : public ::testing::Test {
 TEST_F(MeshCompatibilityTest, an_envelope_of_an_unknown_kind_is_skipped_before_and_after_the_hello) {
   const auto peer = dial();
   peer->send_bytes(frame_of(kUnknownField));
-  peer->send(hello_as_b());
+  peer->send(hello_as("b"));
   peer->send_bytes(frame_of(kUnknownField));
   peer->send(entry_of(1, kClient));
   ASSERT_TRUE(pop.run_until([&] { return a().blocks(kClient); }));
@@ -68,14 +44,14 @@ std::string with_unknown_field_inside(const wire::Message& message) {
 
 TEST_F(MeshCompatibilityTest, unknown_fields_of_known_kinds_are_skipped) {
   const auto peer = dial();
-  peer->send_bytes(frame_of(with_unknown_field_inside(hello_as_b())));
+  peer->send_bytes(frame_of(with_unknown_field_inside(hello_as("b"))));
   peer->send_bytes(frame_of(with_unknown_field_inside(entry_of(1, kClient))));
   ASSERT_TRUE(pop.run_until([&] { return a().blocks(kClient); }));
   EXPECT_EQ(a().peer("b").rubbish_cuts, 0U);
 }
 
 TEST_F(MeshCompatibilityTest, the_highest_common_version_is_spoken) {
-  wire::Hello hello = hello_as_b();
+  wire::Hello hello = hello_as("b");
   hello.version_max = 9;
   const auto peer = dial();
   peer->send(hello);
@@ -84,7 +60,7 @@ TEST_F(MeshCompatibilityTest, the_highest_common_version_is_spoken) {
 }
 
 TEST_F(MeshCompatibilityTest, without_a_common_version_both_ranges_are_named) {
-  wire::Hello hello = hello_as_b();
+  wire::Hello hello = hello_as("b");
   hello.version_min = 7;
   hello.version_max = 9;
   const auto peer = dial();
@@ -96,7 +72,7 @@ TEST_F(MeshCompatibilityTest, without_a_common_version_both_ranges_are_named) {
 }
 
 TEST_F(MeshCompatibilityTest, a_session_that_is_played_again_undoes_no_lift_and_lengthens_nothing) {
-  std::string session = frame_of(wire::encode(hello_as_b()));
+  std::string session = frame_of(wire::encode(hello_as("b")));
   session += frame_of(wire::encode(entry_of(1, kClient)));
   session += frame_of(wire::encode(entry_of(2, {2, 2})));
   auto peer = dial();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <ostream>
 
+#include "tests/daemon/peers/peer_messages.h"
 #include "tests/daemon/peers/pop_of_meshes.h"
 #include "tests/daemon/peers/raw_peer.h"
 
@@ -21,29 +22,6 @@ class MeshFaultTest : public ::testing::Test {
   void start_settled(const PopOfMeshes::Tune& tune = {}) {
     pop.start_all(tune);
     ASSERT_TRUE(pop.run_until([&] { return pop.settled(); }));
-  }
-  wire::Hello hello_as(const std::string& node, std::uint64_t incarnation = 1000) const {
-    wire::Hello hello;
-    hello.version_min = kMeshVersionMin;
-    hello.version_max = kMeshVersionMax;
-    hello.pop = "test";
-    hello.node = node;
-    hello.incarnation = incarnation;
-    hello.secret_id = 1;
-    hello.members = {"a", "b"};
-    hello.host = HostClock::now();
-    return hello;
-  }
-  wire::Entry entry_of(std::uint64_t sequence, const Key& key) const {
-    wire::Entry entry;
-    entry.sequence = sequence;
-    entry.host = HostClock::now();
-    entry.remaining = minutes(1);
-    entry.mitigation.key = key;
-    entry.mitigation.rule = 7;
-    entry.mitigation.rule_revision = sample_rule().revision;
-    entry.mitigation.version = {0, sequence, node_id("b"), 1000};
-    return entry;
   }
 
   PopOfMeshes pop{{"a", "b"}};
