@@ -158,7 +158,7 @@ Status Pipeline::join_mesh() {
   if (!mesh) return Error{mesh.error()};
   mesh_ = *std::move(mesh);
   brakes_->use_mesh(mesh_.get());
-  look_at_lags();  // nobody is heard yet
+  look_at_lags(mesh_->status());  // nobody is heard yet
   fuses_->use_mesh(mesh_.get());
   return {};
 }
@@ -270,8 +270,9 @@ void Pipeline::pass_on(const Mitigation& mitigation, const Origin& origin) {
 void Pipeline::beat() {
   const HostInstant now = setup_.reactor.host_now();
   if (mesh_) {
-    look_at_clocks();
-    look_at_lags();
+    const MeshStatus mesh = mesh_->status();
+    look_at_clocks(mesh);
+    look_at_lags(mesh);
   }
   publisher_->heartbeat(now);
   closed_keys_->renew(*rules_, {now, setup_.reactor.wall_now()});
@@ -281,23 +282,20 @@ void Pipeline::beat() {
 }
 
 // Upper bounds hold only as far as it is known what the peers have not counted yet.
-void Pipeline::look_at_lags() {
+void Pipeline::look_at_lags(const MeshStatus& mesh) {
   const HostInstant now = setup_.reactor.host_now();
   std::vector<PeerLag> lags;
-  for (PeerStatus& peer : mesh_->status().peers) {
+  for (const PeerStatus& peer : mesh.peers) {
     const bool heard = peer.heard && peer.last_heard && now - *peer.last_heard < kHeardWithin;
-    lags.push_back({.node = std::move(peer.name),
-                    .heard = heard,
-                    .said_goodbye = peer.said_goodbye,
-                    .lag = std::move(peer.count_lag)});
+    lags.push_back({.node = peer.name, .heard = heard, .said_goodbye = peer.said_goodbye, .lag = peer.count_lag});
   }
   store_->use_peer_lags(lags, setup_.reactor.wall_now());
 }
 
 // A node whose clock is off must not count into the shared slots.
-void Pipeline::look_at_clocks() {
+void Pipeline::look_at_clocks(const MeshStatus& mesh) {
   std::vector<ClockGuard::PeerClock> clocks;
-  for (const PeerStatus& peer : mesh_->status().peers) {
+  for (const PeerStatus& peer : mesh.peers) {
     if (peer.up_to_date && peer.skew && peer.rtt) clocks.push_back({.skew = *peer.skew, .round_trip = *peer.rtt});
   }
   const bool was_off = clock_guard_.is_off();

@@ -105,8 +105,8 @@ class Pipeline {
   void beat();
   void judge_fuses();
   void learn_names();
-  void look_at_clocks();
-  void look_at_lags();
+  void look_at_clocks(const MeshStatus& mesh);
+  void look_at_lags(const MeshStatus& mesh);
   void judge(const SlotTotals& totals, PopInstant now);
   void tell_degraded(const Rule& rule, const Key& key, const JudgedTotals& judged);
   void pass_on(const Mitigation& mitigation, const Origin& origin);
