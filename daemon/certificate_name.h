@@ -12,6 +12,7 @@
 // Limits: POP and NODE are plain names (is_plain_name): nothing in them needs escaping.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,9 @@
 struct x509_st;
 
 namespace popgate {
+
+/// From so long before a certificate's end it is an alarm.
+inline constexpr std::chrono::hours kCertificateWarning{14 * 24};
 
 struct CertificateName {
   std::string pop;

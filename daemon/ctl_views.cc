@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/ctl_views.h"
 
+#include "daemon/certificate_name.h"
 #include "daemon/ctl_enforce.h"
 #include "daemon/ctl_fields.h"
 #include "daemon/ctl_table.h"
@@ -89,6 +90,14 @@ std::string workers_table(const Fields& status) {
                worker.digits("dropped"), worker.digits("rejected")});
   }
   return table.empty() ? "\nNo worker is attached: nothing asks this node about its clients.\n" : "\n" + table.text();
+}
+
+/// Until a peer's certificate ends; marked in the last two weeks.
+std::string certificate_left_text(const Fields& peer) {
+  const auto left = peer.part("certificate").duration("left_ms");
+  if (!left) return "-";
+  if (left->count() <= 0) return "EXPIRED";
+  return remaining_text(*left) + (*left < kCertificateWarning ? " !" : "");
 }
 
 std::string enforced_text(const Fields& peer) {
@@ -204,6 +213,7 @@ std::string peers_view(const Fields& peers, const ViewContext& /*context*/) {
                   {"BRAKES"},
                   {"NO ROOM", true},
                   {"SECRETS"},
+                  {"CERTIFICATE"},
                   {"ENFORCED p50/p99/max"},
                   {"FRAMES", true},
                   {"BYTES", true},
@@ -219,7 +229,8 @@ std::string peers_view(const Fields& peers, const ViewContext& /*context*/) {
                yes_or(peer, "brakes_equal", "equal", "DIFFER"),
                peer.has("not_enforced") ? peer.digits("not_enforced") : "-",
                secrets_text(peer) + (peer.flag("counts_alike").value_or(true) ? "" : " COUNTED APART"),
-               enforced_text(peer), peer.digits("frames_sent"), peer.digits("bytes_sent"), peer.text("last_error")});
+               certificate_left_text(peer), enforced_text(peer), peer.digits("frames_sent"), peer.digits("bytes_sent"),
+               peer.text("last_error")});
   }
   return percent(peers, "coverage") + " of the peers have acknowledged everything.\n\n" + table.text();
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "daemon/certificate_name.h"
 #include "daemon/secret_views.h"
 
 namespace popgate {
@@ -18,6 +19,12 @@ json ms_or_null(const std::optional<microseconds>& duration) {
 }
 
 json bool_or_null(const std::optional<bool>& value) { return value ? json(*value) : json(nullptr); }
+
+json certificate_of(const PeerStatus& peer) {
+  if (!peer.certificate_until || !peer.certificate_left) return nullptr;
+  return {{"valid_until", certificate_time_text(*peer.certificate_until)},
+          {"left_ms", std::chrono::floor<milliseconds>(*peer.certificate_left).count()}};
+}
 
 }  // namespace
 
@@ -42,6 +49,7 @@ json peer_view(const PeerStatus& peer, HostInstant now) {
           {"not_enforced", peer.figures ? json(peer.figures->not_enforced) : json(nullptr)},
           {"secrets", secrets_of(peer.secrets)},
           {"counts_alike", bool_or_null(peer.counts_alike)},
+          {"certificate", certificate_of(peer)},
           {"said_goodbye", peer.said_goodbye},
           {"last_error", peer.last_error},
           {"enforced_ms", enforced},

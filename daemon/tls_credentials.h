@@ -27,8 +27,6 @@ namespace popgate {
 inline constexpr std::size_t kPemBytesMax = std::size_t{1} << 20;
 inline constexpr int kCaCertificatesMax = 64;
 inline constexpr int kChainMax = 8;
-/// From so long before the end it is an alarm.
-inline constexpr std::chrono::hours kCertificateWarning{14 * 24};
 
 class TlsCredentials {
  public:

@@ -3,11 +3,14 @@
 // How to reach other processes and be reached.
 //
 // Threads: the loop's.
+// Invariants: 1. A stream that was handed out is its owner's; the transport and its listeners may go before or after.
+// Limits: a transport holds no queue; how many connections are open is for who dials and accepts to bound.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "daemon/result.h"
@@ -37,6 +40,8 @@ class Transport {
                                                                  AcceptFunction accepted) = 0;
   /// Whether streams have a proven_name(); who has none must not be reached from other hosts.
   [[nodiscard]] virtual bool proves_names() const { return false; }
+  /// From when others no longer believe what this node proves its own name by; empty where nothing is proven.
+  [[nodiscard]] virtual std::optional<PopInstant> own_proof_ends() const { return std::nullopt; }
 };
 
 }  // namespace popgate

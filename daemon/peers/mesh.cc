@@ -126,6 +126,7 @@ Status Mesh::add_peer(const MemberConfig& member) {
   const MeshTimings& timings = context_.timings;
   heard_.emplace(member.node, Heard{.last = {},
                                     .said_goodbye = false,
+                                    .certificate_until = {},
                                     .rubbish_cuts = 0,
                                     .refused_until = {},
                                     .backoff = Backoff(timings.backoff_first, timings.backoff_longest),
@@ -239,6 +240,7 @@ void Mesh::on_closed(const PeerSession& session, const Connection::Loss& loss) {
   Heard& heard = known->second;
   heard.last = session.last_heard();
   heard.said_goodbye = session.said_goodbye();
+  if (session.certificate_until()) heard.certificate_until = session.certificate_until();
   add(heard.closed_counts, session.counts());
   if (loss.rubbish) {
     ++heard.rubbish_cuts;
@@ -281,6 +283,7 @@ MeshStatus Mesh::status() const {
     peer.last_heard = heard.last;
     peer.said_goodbye = heard.said_goodbye;
     peer.rubbish_cuts = heard.rubbish_cuts;
+    peer.certificate_until = heard.certificate_until;
     if (const PeerSession* session = session_of(link->name())) {
       peer.heard = true;
       peer.last_heard = session->last_heard();
@@ -291,8 +294,10 @@ MeshStatus Mesh::status() const {
         peer.brakes_equal = peer.figures->brakes_digest == context_.brakes->digest();
       }
       peer.count_lag = session->count_lag();
+      if (session->certificate_until()) peer.certificate_until = session->certificate_until();
       add(counts, session->counts());
     }
+    if (peer.certificate_until) peer.certificate_left = *peer.certificate_until - context_.reactor.wall_now();
     peer.bytes_in = counts.bytes_in;
     peer.bytes_out = counts.bytes_out;
     peer.frames_in = counts.frames_in;

@@ -95,6 +95,7 @@ class Mesh {
   struct Heard {
     std::optional<HostInstant> last;
     bool said_goodbye = false;
+    std::optional<PopInstant> certificate_until;
     std::uint64_t rubbish_cuts = 0;
     HostInstant refused_until{};  // after rubbish
     Backoff backoff;

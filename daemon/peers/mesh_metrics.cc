@@ -64,6 +64,14 @@ constexpr PeerRow kPeerRows[] = {
      [](const PeerStatus& p) { return static_cast<double>(p.frames_out); }},
 };
 
+// Only of peers whose certificate's end is known: 0 would be an alarm.
+void visit_certificate(const PeerStatus& peer, const MetricVisitor& visitor) {
+  if (!peer.certificate_left) return;
+  visitor({"popgate_peers_peer_certificate_left", "seconds",
+           "Until the peer's certificate or its CA's expires, as the peer last told; below 0 it has",
+           seconds(*peer.certificate_left), false, "peer", peer.name});
+}
+
 struct MeshRow {
   std::uint64_t MeshCounts::*figure;
   std::string_view name;
@@ -110,6 +118,7 @@ void visit_mesh(const MeshStatus& status, const MeshCounts& counts, const Metric
       visitor({row.name, row.unit, row.meaning, row.value(peer), row.rises, "peer", peer.name});
     }
   }
+  for (const PeerStatus& peer : status.peers) visit_certificate(peer, visitor);
 }
 
 }  // namespace popgate

@@ -168,6 +168,7 @@ void PeerLink::send_heartbeat(HostInstant now) {
   wire::Heartbeat beat{
       now, context_.reactor.wall_now(), sequence_, context_.identity.rules_revision, std::nullopt, std::nullopt};
   if (context_.figures) beat.figures = context_.figures();
+  beat.certificate_until = context_.transport.own_proof_ends();
   if (state_ == LinkState::kLive && !snapshot_ && now >= next_digest_) {
     beat.digest = context_.set.digest();
     const auto apart = microseconds(context_.timings.digest).count();

@@ -84,6 +84,7 @@ void PeerSession::on_heartbeat(const wire::Heartbeat& beat) {
   if (beat.digest) compare(*beat.digest);
   if (beat.figures) figures_ = beat.figures;
   count_lag_ = beat.count_lag;
+  if (beat.certificate_until) certificate_until_ = beat.certificate_until;
   echo_ = beat.host;
   send_ack();
 }

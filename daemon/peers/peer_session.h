@@ -59,6 +59,8 @@ class PeerSession {
   [[nodiscard]] bool said_goodbye() const { return said_goodbye_; }
   [[nodiscard]] const std::optional<wire::NodeFigures>& figures() const { return figures_; }
   [[nodiscard]] const std::optional<CountLag>& count_lag() const { return count_lag_; }
+  /// As it told last; empty when it never did.
+  [[nodiscard]] const std::optional<PopInstant>& certificate_until() const { return certificate_until_; }
   [[nodiscard]] const ConnectionCounts& counts() const { return connection_->counts(); }
 
  private:
@@ -93,6 +95,7 @@ class PeerSession {
   unsigned resend_skip_next_ = 1;
   std::optional<bool> digest_equal_;
   std::optional<wire::NodeFigures> figures_;  // of its last heartbeat
+  std::optional<PopInstant> certificate_until_;
   bool said_goodbye_ = false;
   std::optional<CountLag> count_lag_;
 };

@@ -57,6 +57,11 @@ struct PeerStatus {
   std::vector<wire::SecretName> secrets;     // as it said last; empty before its first hello
   std::optional<bool> counts_alike;          // it counts under one of the secrets under which this node counts
 
+  // Its certificate's end or that of a CA above it, as it told last, also when it is no longer heard. It knows of a
+  // renewal at once; the connections that were made before do not.
+  std::optional<PopInstant> certificate_until;
+  std::optional<microseconds> certificate_left;  // below 0: it has ended by this node's clock
+
   std::string last_error;
   std::uint64_t connects = 0;  // times that telling began
   std::uint64_t losses = 0;

@@ -48,6 +48,9 @@ class TlsTransport final : public Transport {
   [[nodiscard]] Result<std::unique_ptr<Listener>> listen(const SocketAddress& address,
                                                          AcceptFunction accepted) override;
   [[nodiscard]] bool proves_names() const override { return true; }
+  [[nodiscard]] std::optional<PopInstant> own_proof_ends() const override {
+    return context_.credentials().valid_until();
+  }
 
   /// Whether use() would take them: not when the new certificate is not valid now while the old one is.
   [[nodiscard]] Status check(const SharedTlsCredentials& credentials) const;

@@ -100,6 +100,7 @@ void put(const Heartbeat& beat, mesh::Envelope& envelope) {
   if (beat.digest) put(*beat.digest, *out.mutable_digest());
   if (beat.figures) put(*beat.figures, *out.mutable_figures());
   if (beat.count_lag) put(*beat.count_lag, *out.mutable_count_lag());
+  if (beat.certificate_until) out.set_certificate_until_us(us(*beat.certificate_until));
 }
 
 void put(const Ack& ack, mesh::Envelope& envelope) {
@@ -236,6 +237,7 @@ Fault take(const mesh::Heartbeat& in, Heartbeat& beat) {
   beat.wall = wall_at(in.wall_us());
   beat.sequence = in.sequence();
   beat.rules_revision = in.rules_revision();
+  if (in.certificate_until_us() != 0) beat.certificate_until = wall_at(in.certificate_until_us());
   if (in.has_figures()) {
     if (const Fault fault = take(in.figures(), beat.figures.emplace())) return fault;
   }

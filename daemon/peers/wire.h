@@ -47,8 +47,8 @@ struct Hello {
   std::uint64_t secret_id = 0;
   std::uint64_t rules_revision = 0;
   std::vector<std::string> members;
-  HostInstant host{};               // the sender's
-  std::vector<SecretName> secrets;  // secret_id's first; empty from earlier releases, which have that one only
+  HostInstant host{};                 // the sender's
+  std::vector<SecretName> secrets{};  // secret_id's first; empty from earlier releases, which have that one only
 };
 
 struct Refused {
@@ -94,6 +94,7 @@ struct Heartbeat {
   std::optional<Digest> digest;
   std::optional<NodeFigures> figures;
   std::optional<CountLag> count_lag{};
+  std::optional<PopInstant> certificate_until{};  // the sender's, or a CA's above it
 };
 
 struct Ack {

@@ -17,6 +17,7 @@ namespace popgate {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -281,6 +282,7 @@ TEST_F(CtlViewsTest, peers_show_what_differs) {
                        {"not_enforced", 7},
                        {"secrets", {{{"id", "00000000000000dd"}, {"counted", true}}}},
                        {"counts_alike", false},
+                       {"certificate", {{"valid_until", "2001-09-10T03:46:40Z"}, {"left_ms", 93'600'000}}},
                        {"heard", false},
                        {"last_error", ""},
                        {"enforced_ms", {{"p50", 1}, {"p99", 4}, {"max", 9}}},
@@ -290,7 +292,18 @@ TEST_F(CtlViewsTest, peers_show_what_differs) {
   EXPECT_THAT(text, HasSubstr("50 % of the peers have acknowledged everything."));
   EXPECT_THAT(text,
               HasSubstr("connected  1m 1s  NO           3  1.5ms  0.2ms  DIFFER   equal  equal    equal         7  "
-                        "00000000000000dd COUNTED APART  1/4/9ms"));
+                        "00000000000000dd COUNTED APART  1d 2h !      1/4/9ms"));
+}
+
+TEST_F(CtlViewsTest, peers_show_how_long_their_certificates_last) {
+  const auto shown = [&](const json& certificate) {
+    return peers_view(Fields(json{{"peers", {{{"node", "fra-2"}, {"certificate", certificate}}}}}), context_);
+  };
+  constexpr std::int64_t kTwoWeeksMs = std::int64_t{14} * 24 * 3600 * 1000;
+  EXPECT_THAT(shown({{"left_ms", kTwoWeeksMs}}), AllOf(HasSubstr("  14d"), Not(HasSubstr("!"))));
+  EXPECT_THAT(shown({{"left_ms", kTwoWeeksMs - 1}}), HasSubstr("14d !"));
+  EXPECT_THAT(shown({{"left_ms", -5}}), HasSubstr("EXPIRED"));
+  EXPECT_THAT(shown(nullptr), Not(HasSubstr("EXPIRED"))) << "nobody knows";
 }
 
 TEST_F(CtlViewsTest, ring_that_disagrees_says_so_for_each_shard_and_what_to_do) {

@@ -44,11 +44,14 @@ std::string row_of(const std::string& name, const Described& one) {
 
 Reference of_every_kind_of_node() {
   Reference reference;
-  Pop mesh({.nodes = 2, .shards = 1, .proxy = false, .rules = kRules});
+  Pop mesh({.nodes = 2, .shards = 1, .proxy = false, .rules = kRules, .tls = true});
   Worker worker(mesh.node(0));
   EXPECT_TRUE(worker.attach());
   EXPECT_TRUE(eventually([&] { return mesh.node(0).ready(); }));
-  read_metrics(mesh.node(0), reference);
+  EXPECT_TRUE(eventually([&] {
+    read_metrics(mesh.node(0), reference);
+    return reference.contains("popgate_peers_peer_certificate_left_seconds");  // known with its first heartbeat
+  }));
   Pop alone({.nodes = 1, .shards = 0, .proxy = false, .rules = kRules});
   read_metrics(alone.node(0), reference);
   return reference;

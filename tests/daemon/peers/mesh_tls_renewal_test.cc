@@ -143,6 +143,26 @@ TEST_F(MeshTlsRenewalTest, an_expired_certificate_does_not_replace_a_valid_one) 
   start_again("a");
 }
 
+TEST_F(MeshTlsRenewalTest, a_peers_end_is_known_after_its_renewal_too_and_while_it_is_away) {
+  const PopInstant end = std::chrono::floor<std::chrono::seconds>(PopClock::now() + hours(48));
+  pop.use_tls("b", pop.credentials("b", pop.ca.issue({.names = "URI:popgate://test/b", .until = end})));
+  start_settled();
+  const auto told = [&](PopInstant until) { return pop.node("a").peer("b").certificate_until == until; };
+  ASSERT_TRUE(pop.run_until([&] { return told(end); }));
+  EXPECT_LE(pop.node("a").peer("b").certificate_left, microseconds(hours(48)));
+  EXPECT_GT(pop.node("a").peer("b").certificate_left, microseconds(hours(47)));
+  EXPECT_LE(pop.node("a").figure("popgate_peers_peer_certificate_left", "b"), 48 * 3600);
+  EXPECT_GT(pop.node("a").figure("popgate_peers_peer_certificate_left", "b"), 47 * 3600);
+  const PopInstant later = end + hours(24);
+  ASSERT_TRUE(
+      pop.node("b").tls->use(pop.credentials("b", pop.ca.issue({.names = "URI:popgate://test/b", .until = later}))));
+  ASSERT_TRUE(pop.run_until([&] { return told(later); }));
+  EXPECT_EQ(losses(), 0U) << "over the connection that was there";
+  pop.kill("b");
+  ASSERT_TRUE(pop.run_until([&] { return !pop.node("a").peer("b").heard; }));
+  EXPECT_TRUE(told(later));
+}
+
 TEST_F(MeshTlsRenewalTest, how_long_the_own_certificate_lasts_is_a_figure_and_an_alarm) {
   const PopInstant now = PopClock::now();
   pop.use_tls("a", pop.credentials("a", pop.ca.issue({.names = "URI:popgate://test/a", .until = now + hours(48)})));

@@ -123,6 +123,10 @@ TEST(Wire, heartbeats_acks_and_ends_arrive_as_they_were_sent) {
   EXPECT_EQ(beat.rules_revision, 4U);
   EXPECT_EQ(beat.digest, digest);
   EXPECT_FALSE(round_trip(Heartbeat{}).digest);
+  Heartbeat renewed;
+  renewed.certificate_until = kWallNow;
+  EXPECT_EQ(round_trip(renewed).certificate_until, kWallNow);
+  EXPECT_FALSE(round_trip(Heartbeat{}).certificate_until);
   const Ack ack = round_trip(Ack{5, HostInstant(seconds(2)), kWallNow, 6, 7});
   EXPECT_EQ(ack.sequence, 5U);
   EXPECT_EQ(ack.echoed, HostInstant(seconds(2)));
