@@ -66,7 +66,7 @@ constexpr Option kOptions[] = {
     {"mesh.peers[].address", kEndpoint, kRequired, "", 0, 0, "on loopback, unless there is `mesh.tls`", "Its `mesh.listen` as seen from here."},
     {"mesh.tls", kSection, "", "", 0, 0, "", "TLS 1.3 between the nodes, both sides with a certificate. Absent: plain text, on loopback only. Its three files are read again at a reload."},
     {"mesh.tls.certificate", kFile, kRequired, "", 0, 0, "", "This node's certificate in PEM form, for client and server, with the name URI:popgate://POP/NODE; after it what lies between it and the CA. A relative path starts at this file's folder."},
-    {"mesh.tls.private_key", kFile, kRequired, "", 0, 0, "", "The certificate's private key in PEM form, without a passphrase; mode 0600 or 0400."},
+    {"mesh.tls.private_key", kFile, kRequired, "", 0, 0, "", "The certificate's private key in PEM form, without a passphrase; RSA of 2048 bits or more, EC P-256, P-384 or P-521, Ed25519 or Ed448; mode 0600 or 0400."},
     {"mesh.tls.ca", kFile, kRequired, "", 0, 0, "", "The CAs whose certificates are believed, in PEM form; both while one replaces another."},
     {"rules", kList, "", "rules", 0, static_cast<std::int64_t>(kRuleNumbersMax) - 1, "", "The rules, in order."},
     {"rules[].name", kName, kRequired, "", 0, 0, "", "Its name, unlike every other; a new name is a new rule with new counters."},

@@ -13,7 +13,7 @@
 #include "daemon/config_options.h"
 #include "daemon/count/nutcracker_config.h"
 #include "daemon/daemon.h"
-#include "daemon/tls_credentials.h"
+#include "daemon/peers/tls_context.h"
 #include "popgate/popgate.h"
 
 namespace {
@@ -33,9 +33,17 @@ std::optional<popgate::Config> load(const std::string& file) {
   return std::move(outcome.config);
 }
 
+/// What OpenSSL refuses at a start although the files are in order as such.
+bool tls_can_start(const std::string& file, const popgate::SharedTlsCredentials& credentials) {
+  const auto context = popgate::TlsContext::make(credentials);
+  if (!context) std::fprintf(stderr, "%s: mesh.tls: %s\n", file.c_str(), context.error().c_str());
+  return context.ok();
+}
+
 int check(const std::string& file) {
   const auto config = load(file);
   if (!config) return kBadConfig;
+  if (config->mesh && config->mesh->tls && !tls_can_start(file, config->mesh->tls->credentials)) return kBadConfig;
   std::printf("%s: no faults; node %s, %zu rule%s\n", file.c_str(), config->node.c_str(), config->rules.all().size(),
               config->rules.all().size() == 1 ? "" : "s");
   if (config->mesh && config->mesh->tls) {

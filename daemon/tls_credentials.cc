@@ -45,6 +45,35 @@ void add_to_hash(std::string& hash, std::string_view text) {
   hash.assign(reinterpret_cast<const char*>(digest), bytes);
 }
 
+constexpr char kKeysAllowed[] = "RSA of 2048 bits or more, EC P-256, P-384 or P-521, Ed25519 or Ed448";
+
+/// "an EC key, secp256k1", "a key, RSA of 1024 bits".
+std::string key_text(const EVP_PKEY* key) {
+  const char* const kind = key == nullptr ? nullptr : EVP_PKEY_get0_type_name(key);
+  if (kind == nullptr) return "a key of an unknown kind";
+  char group[32] = "";
+  if (EVP_PKEY_get_group_name(key, group, sizeof group, nullptr) == 1) return std::string("an EC key, ") + group;
+  ERR_clear_error();
+  return "a key, " + std::string(kind) + " of " + std::to_string(EVP_PKEY_get_bits(key)) + " bits";
+}
+
+/// Of a kind that TLS 1.3 can sign a handshake with; how strong it is is looked at with the way to the CA.
+bool is_of_tls(const EVP_PKEY* key) {
+  for (const char* const kind : {"RSA", "RSA-PSS", "ED25519", "ED448"}) {
+    if (EVP_PKEY_is_a(key, kind) == 1) return true;
+  }
+  if (EVP_PKEY_is_a(key, "EC") != 1) return false;
+  char group[32] = "";
+  if (EVP_PKEY_get_group_name(key, group, sizeof group, nullptr) != 1) ERR_clear_error();
+  const int curve = OBJ_sn2nid(group);
+  return curve == NID_X9_62_prime256v1 || curve == NID_secp384r1 || curve == NID_secp521r1;
+}
+
+bool is_weakness(int error) {
+  return error == X509_V_ERR_EE_KEY_TOO_SMALL || error == X509_V_ERR_CA_KEY_TOO_SMALL ||
+         error == X509_V_ERR_CA_MD_TOO_WEAK;
+}
+
 }  // namespace
 
 Result<SharedTlsCredentials> TlsCredentials::load(const TlsFiles& files, const CertificateName& own) {
@@ -94,7 +123,8 @@ Status TlsCredentials::read_key(const TlsFiles& files) {
     return Error{files.private_key + ": found the key of another certificate, allowed: the one of " +
                  files.certificate};
   }
-  return {};
+  if (is_of_tls(private_key_.get())) return {};
+  return Error{files.private_key + ": found " + key_text(private_key_.get()) + ", allowed: " + kKeysAllowed};
 }
 
 Status TlsCredentials::read_trusted(const std::string& path) {
@@ -124,12 +154,8 @@ Status TlsCredentials::check_trusted(const TlsFiles& files) {
     X509_STORE_CTX_init(context.get(), trusted_.get(), certificate_.get(), chain_.get());
     X509_STORE_CTX_set_purpose(context.get(), purpose);
     X509_STORE_CTX_set_flags(context.get(), X509_V_FLAG_NO_CHECK_TIME);
-    if (X509_verify_cert(context.get()) != 1) {
-      ERR_clear_error();
-      return Error{files.certificate + ": found the certificate " + describe_certificate(certificate_.get()) + ": " +
-                   X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get())) +
-                   ", allowed: one for client and server that leads to a CA of " + files.ca};
-    }
+    X509_VERIFY_PARAM_set_auth_level(X509_STORE_CTX_get0_param(context.get()), kTlsSecurityLevel);
+    if (X509_verify_cert(context.get()) != 1) return distrusted(context.get(), files);
     const STACK_OF(X509)* const way = X509_STORE_CTX_get0_chain(context.get());
     valid_from_ = PopInstant::min();
     valid_until_ = PopInstant::max();
@@ -139,6 +165,21 @@ Status TlsCredentials::check_trusted(const TlsFiles& files) {
     }
   }
   return {};
+}
+
+Error TlsCredentials::distrusted(const X509_STORE_CTX* context, const TlsFiles& files) const {
+  ERR_clear_error();
+  const int error = X509_STORE_CTX_get_error(context);
+  const std::string why = X509_verify_cert_error_string(error);
+  const X509* const culprit = X509_STORE_CTX_get_current_cert(context);
+  if (is_weakness(error) && culprit != nullptr) {
+    const bool is_sent = X509_STORE_CTX_get_error_depth(context) <= sk_X509_num(chain_.get());
+    return Error{(is_sent ? files.certificate : files.ca) + ": found the certificate " + describe_certificate(culprit) +
+                 " with " + key_text(X509_get0_pubkey(culprit)) + ": " + why + ", allowed: " + kKeysAllowed +
+                 ", signed by SHA-256 or better"};
+  }
+  return Error{files.certificate + ": found the certificate " + describe_certificate(certificate_.get()) + ": " + why +
+               ", allowed: one for client and server that leads to a CA of " + files.ca};
 }
 
 std::string TlsCredentials::alarm(PopInstant now) const {

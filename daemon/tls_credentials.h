@@ -9,6 +9,8 @@
 // Threads: immutable; may be made on one thread and used on another.
 // Invariants: 1. The private key belongs to the certificate, which stands for the expected node and leads to a CA of
 //                the file, as both client and server.
+//             2. Every key and digest on that way is strong enough for a handshake, and the node's key of a kind that
+//                TLS 1.3 knows.
 // Limits: kPemBytesMax a file; kCaCertificatesMax CAs; kChainMax certificates between the node's and the CA's.
 #pragma once
 
@@ -27,6 +29,9 @@ namespace popgate {
 inline constexpr std::size_t kPemBytesMax = std::size_t{1} << 20;
 inline constexpr int kCaCertificatesMax = 64;
 inline constexpr int kChainMax = 8;
+/// OpenSSL's level 2, what Debian starts from: no key or digest of less than 112 bits of security. Said here and for
+/// every handshake, so that a machine's openssl.cnf does not decide which peers know each other.
+inline constexpr int kTlsSecurityLevel = 2;
 
 class TlsCredentials {
  public:
@@ -55,6 +60,7 @@ class TlsCredentials {
   [[nodiscard]] Status read_key(const TlsFiles& files);
   [[nodiscard]] Status read_trusted(const std::string& path);
   [[nodiscard]] Status check_trusted(const TlsFiles& files);
+  [[nodiscard]] Error distrusted(const X509_STORE_CTX* context, const TlsFiles& files) const;
 
   CertificateName name_;
   openssl::Handle<X509> certificate_;

@@ -2,6 +2,7 @@
 #include "daemon/peers/peer_certificate.h"
 
 #include "daemon/certificate_name.h"
+#include "daemon/tls_credentials.h"
 
 namespace popgate {
 namespace {
@@ -62,6 +63,7 @@ PeerVerdict judge_again(SSL* ssl, X509_STORE* trusted, const PeerExpectation& ex
   X509_STORE_CTX_init(context.get(), trusted, SSL_get0_peer_certificate(ssl), SSL_get_peer_cert_chain(ssl));
   X509_STORE_CTX_set_purpose(context.get(),
                              SSL_is_server(ssl) == 1 ? X509_PURPOSE_SSL_CLIENT : X509_PURPOSE_SSL_SERVER);
+  X509_VERIFY_PARAM_set_auth_level(X509_STORE_CTX_get0_param(context.get()), kTlsSecurityLevel);
   X509_STORE_CTX_set_time(context.get(), 0,
                           std::chrono::floor<std::chrono::seconds>(expected.now.time_since_epoch()).count());
   PeerVerdict verdict = judge_certificate(context.get(), expected);

@@ -12,7 +12,13 @@ namespace {
 
 using openssl::Handle;
 
-Handle<EVP_PKEY> new_key() { return Handle<EVP_PKEY>(EVP_EC_gen("P-256")); }
+Handle<EVP_PKEY> new_key(const std::string& kind) {
+  const bool is_rsa = kind.starts_with("RSA");
+  Handle<EVP_PKEY> key(is_rsa ? EVP_RSA_gen(static_cast<unsigned>(std::stoul(kind.substr(3))))
+                              : EVP_EC_gen(kind.c_str()));
+  if (key == nullptr) throw std::runtime_error("no key of the kind " + kind);
+  return key;
+}
 
 std::string text_of(BIO* out) {
   char* text = nullptr;
@@ -70,7 +76,8 @@ Handle<X509> make_certificate(const std::string& common_name, const Parties& par
   if (issuer != made) add_extension(made, issuer, NID_authority_key_identifier, "keyid:always");
   if (!wanted.usage.empty()) add_extension(made, issuer, NID_ext_key_usage, wanted.usage);
   if (!wanted.names.empty()) add_extension(made, issuer, NID_subject_alt_name, wanted.names);
-  if (X509_sign(made, parties.issuer_key, EVP_sha256()) == 0) throw std::runtime_error("cannot sign");
+  if (X509_sign(made, parties.issuer_key, EVP_get_digestbyname(wanted.digest)) == 0)
+    throw std::runtime_error("cannot sign");
   return certificate;
 }
 
@@ -81,14 +88,14 @@ void write(const std::string& path, const std::string& text, mode_t mode) {
 
 }  // namespace
 
-TestCa::TestCa(const std::string& common_name, PopInstant until)
-    : key_(new_key()),
+TestCa::TestCa(const std::string& common_name, PopInstant until, const std::string& key)
+    : key_(new_key(key)),
       certificate_(make_certificate(common_name, {key_.get(), nullptr, key_.get()},
                                     {.names = "", .until = until, .usage = "", .is_ca = true})),
       pem_(pem_of(certificate_.get())) {}
 
 TestCa::Issued TestCa::issue(const Wanted& wanted) const {
-  const Handle<EVP_PKEY> key = new_key();
+  const Handle<EVP_PKEY> key = new_key(wanted.key);
   const auto certificate = make_certificate("a node", {key.get(), certificate_.get(), key_.get()}, wanted);
   return {pem_of(certificate.get()), pem_of(key.get())};
 }

@@ -23,6 +23,8 @@ class TestCa {
     PopInstant until = PopClock::now() + std::chrono::hours(24 * 90);
     std::string usage = "serverAuth,clientAuth";
     bool is_ca = false;
+    std::string key = "P-256";  // a curve, or "RSA" with a number of bits
+    const char* digest = "SHA256";
   };
   struct Issued {
     std::string certificate;  // PEM
@@ -30,7 +32,7 @@ class TestCa {
   };
 
   explicit TestCa(const std::string& common_name = "test CA",
-                  PopInstant until = PopClock::now() + std::chrono::hours(24 * 3650));
+                  PopInstant until = PopClock::now() + std::chrono::hours(24 * 3650), const std::string& key = "P-256");
 
   [[nodiscard]] Issued issue(const Wanted& wanted) const;
   [[nodiscard]] Issued issue_to(const std::string& pop, const std::string& node) const {

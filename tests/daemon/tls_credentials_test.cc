@@ -84,6 +84,26 @@ TEST_F(TlsCredentialsTest, a_certificate_for_servers_or_clients_alone_is_refused
   }
 }
 
+// OpenSSL would take none of these for a handshake, at the start or later.
+TEST_F(TlsCredentialsTest, keys_and_digests_that_are_too_weak_are_refused) {
+  EXPECT_THAT(refusal(ca.issue({.names = "URI:popgate://test/a", .key = "RSA1024"}), ca.pem()),
+              AllOf(HasSubstr("a.pem: found the certificate \"popgate://test/a\""), HasSubstr("RSA of 1024 bits"),
+                    HasSubstr("key too weak, allowed: RSA of 2048 bits or more")));
+  const TestCa weak("weak CA", PopClock::now() + hours(10), "RSA1024");
+  EXPECT_THAT(refusal(weak.issue_to("test", "a"), weak.pem()),
+              AllOf(HasSubstr("a.ca.pem: found the certificate \"CN = weak CA\""), HasSubstr("RSA of 1024 bits")));
+  EXPECT_THAT(refusal(ca.issue({.names = "URI:popgate://test/a", .digest = "SHA1"}), ca.pem()),
+              AllOf(HasSubstr("a.pem: found"), HasSubstr("digest"), HasSubstr("signed by SHA-256 or better")));
+  EXPECT_THAT(refusal(ca.issue({.names = "URI:popgate://test/a", .key = "secp256k1"}), ca.pem()),
+              HasSubstr("a.key: found an EC key, secp256k1, allowed: RSA of 2048"));
+}
+
+TEST_F(TlsCredentialsTest, keys_that_tls_knows_are_loaded) {
+  for (const char* key : {"RSA2048", "P-256", "P-384", "P-521"}) {
+    EXPECT_EQ(refusal(ca.issue({.names = "URI:popgate://test/a", .key = key}), ca.pem()), "loaded") << key;
+  }
+}
+
 TEST_F(TlsCredentialsTest, files_of_other_kinds_are_refused) {
   const auto issued = ca.issue_to("test", "a");
   EXPECT_THAT(refusal({"rubbish", issued.private_key}, ca.pem()), HasSubstr("a.pem: found what is no certificate"));
