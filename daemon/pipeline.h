@@ -78,6 +78,7 @@ class Pipeline {
   [[nodiscard]] const SharedRules& rules() const { return rules_; }
   [[nodiscard]] const RuleNames& rule_names() const { return rule_names_; }  // of rules that are gone, too
   [[nodiscard]] Ledger& ledger() { return *ledger_; }
+  [[nodiscard]] const Collector& collector() const { return *collector_; }
   [[nodiscard]] CounterStore& store() { return *store_; }
   [[nodiscard]] MemcachedStore* memcached() { return memcached_; }  // null: counters live in this process
   [[nodiscard]] Mitigations& mitigations() { return *mitigations_; }

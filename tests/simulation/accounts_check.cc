@@ -3,12 +3,7 @@
 
 namespace popgate::simulation {
 
-void AccountsCheck::turn(Node& node) {
-  if (++turns_ % kTurnsBetweenLooks == 0) look(node);
-}
-
 void AccountsCheck::look(Node& node) {
-  ++looks_;
   Ledger& ledger = node.pipeline().ledger();
   std::uint64_t pending = 0;
   for (const Rule& rule : pop_.rules().all()) {
@@ -30,10 +25,20 @@ void AccountsCheck::look(Node& node) {
     }
     pending += drained - accounted;
   }
-  if (node.figure("popgate_collect_sums") > 0) return;  // it does not tell how many hits its sums hold
-  const double unsent = node.figure("popgate_count_hits_unsent");
-  if (unsent < 0) return;  // counters in the daemon: nothing is ever under way
-  const double held = unsent + node.figure("popgate_count_hits_in_flight");
+  look_at_held(node, pending);
+}
+
+// Only the store is asked: this is done at every turn.
+void AccountsCheck::look_at_held(Node& node, std::uint64_t pending) {
+  if (node.pipeline().collector().sums() > 0) return;  // it does not tell how many hits its sums hold
+  double held = 0;
+  bool told = false;
+  node.pipeline().store().visit([&](const Metric& metric) {
+    if (metric.name != "popgate_count_hits_unsent" && metric.name != "popgate_count_hits_in_flight") return;
+    held += metric.value;
+    told = true;
+  });
+  if (!told) return;  // counters in the daemon: nothing is ever under way
   if (held != static_cast<double>(pending)) {
     pop_.broken("3", node.name() + ": " + std::to_string(pending) +
                          " hits are pending in the ledger, the stages hold " + std::to_string(held));

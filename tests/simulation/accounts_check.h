@@ -17,21 +17,17 @@ namespace popgate::simulation {
 
 class AccountsCheck {
  public:
-  static constexpr std::uint64_t kTurnsBetweenLooks = 16;
-
   explicit AccountsCheck(Pop& pop) : pop_(pop) {}
-  /// After each turn of a daemon's loop.
-  void turn(Node& node);
+  /// After each turn of a daemon's loop: nothing else moves a hit but workers, who record into the ring.
   void look(Node& node);
   /// Across all nodes.
   void look_at_all();
-  [[nodiscard]] std::uint64_t looks() const { return looks_; }
   [[nodiscard]] std::uint64_t total(LedgerColumn column);
 
  private:
+  void look_at_held(Node& node, std::uint64_t pending);
+
   Pop& pop_;
-  std::uint64_t turns_ = 0;
-  std::uint64_t looks_ = 0;
 };
 
 }  // namespace popgate::simulation

@@ -22,7 +22,11 @@ constexpr microseconds kLongMax{9'000'000};
 std::string_view fault_name(FaultKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
 
 Faults::Faults(Pop& pop, const Traffic& traffic, Checks checks)
-    : pop_(pop), traffic_(traffic), checks_(checks), random_(pop.world().random_for("faults")) {
+    : pop_(pop),
+      traffic_(traffic),
+      checks_(checks),
+      random_(pop.world().random_for("faults")),
+      rule_changes_(pop, random_) {
   apart_max_ = draw(random_, kApartLeast, kApartMost);
   if (chance(random_, 0.1)) return;  // a run without faults: what holds only then must be looked at too
   if (chance(random_, 0.15)) {  // and one in which nothing but counters is lost: upper bounds are claimed all along
@@ -200,6 +204,7 @@ void Faults::kill(bool with_records) {
     note(node->name() + " starts");
     node->start();
     checks_.entries.started(*node, with_records);
+    checks_.retract.started(*node);
     pop_.conditions().restore(node->host());
   });
 }
@@ -215,6 +220,7 @@ void Faults::stop_node() {
     note(node->name() + " starts");
     node->start();
     checks_.entries.started(*node, true);
+    checks_.retract.started(*node);
     pop_.conditions().restore(node->host());
   });
 }
@@ -301,7 +307,7 @@ const Traffic::Client& Faults::any_client() {
 void Faults::lift() {
   Node* const node = running_node();
   if (node == nullptr) return;
-  node->process().post([node, key = any_client().key] {
+  node->process().post([node, key = traffic_.key_of(any_client())] {
     const PopInstant wall = node->process().wall_now();
     (void)node->pipeline().mitigations().lift({key, wall, "simulated"}, node->process().host_now(), wall);
   });
@@ -311,24 +317,14 @@ void Faults::block() {
   Node* const node = running_node();
   if (node == nullptr) return;
   const microseconds duration = draw(random_, microseconds(500'000), microseconds(30'000'000));
-  node->process().post([node, key = any_client().key, duration] {
+  node->process().post([node, key = traffic_.key_of(any_client()), duration] {
     (void)node->pipeline().mitigations().block({key, 0, duration, "simulated"}, node->process().host_now(),
                                                node->process().wall_now());
   });
 }
 
-// A limit is raised or lowered, or a rule is disabled for a while; everywhere at once, as configuration is pushed.
 void Faults::change_rules() {
-  std::vector<Rule> rules = pop_.rules().all();
-  Rule& rule = rules[static_cast<std::size_t>(draw(random_, 0, rules.size() - 1))];
-  if (chance(random_, 0.3)) {
-    rule.enabled = !rule.enabled;
-  } else {
-    rule.limit = draw(random_, 5, 60);
-  }
-  identify(rule);
-  note("rule " + rule.name + ": limit " + std::to_string(rule.limit) + (rule.enabled ? "" : ", disabled"));
-  pop_.use_rules(RuleSet(std::move(rules)));
+  note(rule_changes_.make());
   checks_.limits.forgotten();
 }
 

@@ -17,6 +17,8 @@
 #include "tests/simulation/entry_check.h"
 #include "tests/simulation/limit_check.h"
 #include "tests/simulation/pop.h"
+#include "tests/simulation/retract_check.h"
+#include "tests/simulation/rule_changes.h"
 #include "tests/simulation/traffic.h"
 
 namespace popgate::simulation {
@@ -52,6 +54,7 @@ class Faults {
     BracketCheck& bracket;
     EntryCheck& entries;
     LimitCheck& limits;
+    RetractCheck& retract;
   };
 
   Faults(Pop& pop, const Traffic& traffic, Checks checks);
@@ -92,6 +95,7 @@ class Faults {
   const Traffic& traffic_;
   Checks checks_;
   Random random_;
+  RuleChanges rule_changes_;
   std::vector<FaultKind> allowed_;
   microseconds apart_max_{0};  // between two faults
   struct UnderWay {

@@ -27,6 +27,7 @@ class LimitCheck {
  private:
   void look();
   void look_at(const Traffic::Client& client, const Rule& rule);
+  [[nodiscard]] bool came_since_end(Node& node, const Key& key, const Mitigation* ended) const;
   [[nodiscard]] bool is_quiet(microseconds for_so_long) const;
 
   Pop& pop_;

@@ -37,6 +37,8 @@ void Totals::add(const Outcome& one) {
   sum.lower_bounds += one.lower_bounds;
   sum.upper_bounds += one.upper_bounds;
   sum.limits += one.limits;
+  sum.judged_again += one.judged_again;
+  sum.retracted += one.retracted;
   sum.converged_after = std::max(sum.converged_after, one.converged_after);
   sum.latest_copy = std::max(sum.latest_copy, one.latest_copy);
 }
@@ -59,6 +61,8 @@ void Totals::print() const {
   line("lower bounds looked at", sum.lower_bounds);
   line("upper bounds looked at", sum.upper_bounds);
   line("limits looked at", sum.limits);
+  line("entries judged again", sum.judged_again);
+  line("of these, retracted", sum.retracted);
   line("latest agreement, ms", static_cast<std::uint64_t>(sum.converged_after.count() / 1000));
   line("latest copy, ms", static_cast<std::uint64_t>(sum.latest_copy.count() / 1000));
 }

@@ -62,12 +62,15 @@ void Node::start() {
   const Status started = pipeline_->start();
   if (!started) std::fprintf(stderr, "node %s: %s\n", name().c_str(), started.error().c_str());
   POPGATE_ASSERT(started.ok());
+  pipeline_->watch_requests([this]() -> const RequestTotals& { return requests_; });
   process_->on_turn([this] {
     if (watch_.turn && is_running()) watch_.turn(*this);
   });
   table_.reset();  // workers attach anew
   table_ =
       std::make_unique<MappedTable>(pipeline_->publisher().table_descriptor(), pipeline_->publisher().table_bytes());
+  if (worker_rules_ == nullptr) worker_rules_ = pipeline_->rules();
+  map_rules_soon();
   poll_soon();
 }
 
@@ -110,13 +113,40 @@ void Node::finish_stop() {
 
 void Node::use_rules(const RuleSet& rules) {
   config_.rules = rules;
-  if (!is_running()) return;
-  Result<SharedRules> numbered = pipeline_->numbered(rules);
+  if (is_running()) process_->post([this] { reload(); });
+}
+
+// Whatever the configuration is by now: two reloads may come close together.
+void Node::reload() {
+  if (watch_.reload) watch_.reload(*this, Reload::kBegins);
+  Result<SharedRules> numbered = pipeline_->numbered(config_.rules);
   POPGATE_ASSERT(numbered.ok());
   pipeline_->use_rules(*std::move(numbered));
+  if (watch_.reload) watch_.reload(*this, Reload::kDone);
+  map_rules_soon();
 }
 
 // ---- The workers ----
+
+void Node::map_rules_soon() {
+  network_.world().after(draw(random_, microseconds(0), kRulesMapMax), [this, start = starts_] {
+    if (is_running() && starts_ == start) worker_rules_ = pipeline_->rules();
+  });
+}
+
+const Rule* Node::worker_rule(RuleId rule) const {
+  const Rule* const known = worker_rules_ == nullptr ? nullptr : worker_rules_->by_id(rule);
+  return known != nullptr && known->enabled ? known : nullptr;
+}
+
+TableAnswer Node::check(const Rule& rule, const Key& key) {
+  const TableAnswer answer = look_up(key);
+  ++requests_.requests;
+  const bool by_rule = answer.live && (answer.flags & kTableFlagOperator) == 0;
+  if (by_rule && rule.max_blocked_share) ++requests_.would_block[answer.rule];
+  if (watch_.checked) watch_.checked(*this, rule, answer);
+  return answer;
+}
 
 TableAnswer Node::look_up(const Key& key) const {
   return table_ == nullptr ? TableAnswer{} : table_->reader().look_up(key, machine_.host_now());
@@ -128,6 +158,7 @@ void Node::record(const Rule& rule, const Key& key) {
     ring_dropped_[rule.id] += rule.cost;
     return;
   }
+  waiting_[rule.id] += rule.cost;
   const std::int64_t stamp = machine_.wall_now().time_since_epoch().count();
   ring_.push_back({rule.id, {.key = key, .stamp_us = stamp, .rule = kNoRule, .cost = rule.cost}});
   if (is_running()) poll_soon();
@@ -150,6 +181,7 @@ void Node::take_from_ring(std::size_t hits_max) {
   for (; hits_max > 0 && !ring_.empty(); --hits_max) {
     Waiting waiting = ring_.front();
     ring_.pop_front();
+    waiting_[waiting.rule] -= waiting.hit.cost;
     waiting.hit.rule = number_of(waiting.rule);
     pipeline_->ledger().add(waiting.hit.rule, LedgerColumn::kDrained, waiting.hit.cost);
     pipeline_->add(waiting.hit, now);
@@ -170,13 +202,8 @@ std::uint64_t value_of(const std::map<RuleId, std::uint64_t>& values, RuleId rul
 }  // namespace
 
 std::uint64_t Node::recorded(RuleId rule) const { return value_of(recorded_, rule); }
+std::uint64_t Node::waiting(RuleId rule) const { return value_of(waiting_, rule); }
 std::uint64_t Node::ring_dropped(RuleId rule) const { return value_of(ring_dropped_, rule); }
-
-std::uint64_t Node::waiting(RuleId rule) const {
-  std::uint64_t hits = 0;
-  for (const Waiting& waiting : ring_) hits += waiting.rule == rule ? waiting.hit.cost : 0;
-  return hits;
-}
 
 double Node::figure(std::string_view name) const {
   double value = -1;

@@ -4,8 +4,8 @@
 // that is the real Pipeline, with the real ledger, record file and table in a folder of its own.
 //
 // Workers and ring outlive the daemon, as they do in a PoP. What a worker recorded is counted here as well, so that the
-// daemon's account can be held against it. Real rings, rules blocks and sockets are not part of this: they have tests
-// of their own.
+// daemon's account can be held against it. Workers match by the rules that they mapped last: those of the daemon come
+// to them a little later. Real rings, rules blocks and sockets are not part of this: they have tests of their own.
 //
 // Threads: one.
 // Limits: kRingSlots hits wait in the ring; what finds it full is dropped and counted.
@@ -32,10 +32,14 @@ class Node {
   static constexpr microseconds kPollMax{2000};        // between two looks into the ring
   static constexpr microseconds kStopWait{3'000'000};  // as popgated's
   static constexpr microseconds kStopPoll{10'000};
+  static constexpr microseconds kRulesMapMax{500'000};  // until workers have the daemon's new rules
 
+  enum class Reload : std::uint8_t { kBegins, kDone };
   struct Watch {
-    std::function<void(Node&, const SlotTotals&, const JudgedTotals&)> judged;
-    std::function<void(Node&)> turn;  // after each task of the daemon's loop
+    std::function<void(Node&, const SlotTotals&, const JudgedTotals&)> judged{};
+    std::function<void(Node&)> turn{};            // after each task of the daemon's loop
+    std::function<void(Node&, Reload)> reload{};  // around the turn in which a daemon takes new rules
+    std::function<void(Node&, const Rule&, const TableAnswer&)> checked{};  // a worker asked for a request
   };
 
   Node(Network& network, HostNumber host, Machine::Clocks clocks, Config config, std::string folder, Watch watch);
@@ -57,10 +61,15 @@ class Node {
   [[nodiscard]] Process& process() { return *process_; }
   [[nodiscard]] std::size_t most_unsent_bytes() const { return transport_ ? transport_->most_unsent_bytes() : 0; }
   [[nodiscard]] std::uint64_t starts() const { return starts_; }
+  /// The configuration is replaced; a daemon that runs takes it in a turn of its own.
   void use_rules(const RuleSet& rules);
 
   // The workers.
+  /// As the workers here know it; null: they have none of that id that is enabled.
+  [[nodiscard]] const Rule* worker_rule(RuleId rule) const;
   [[nodiscard]] TableAnswer look_up(const Key& key) const;
+  /// A worker's look-up for a request.
+  [[nodiscard]] TableAnswer check(const Rule& rule, const Key& key);
   void record(const Rule& rule, const Key& key);
   /// Of this node's workers, over all daemons.
   [[nodiscard]] std::uint64_t recorded(RuleId rule) const;
@@ -81,6 +90,8 @@ class Node {
     Hit hit;
   };
 
+  void reload();
+  void map_rules_soon();
   void poll_soon();
   void take_from_ring(std::size_t hits_max);
   void finish_stop();
@@ -105,8 +116,11 @@ class Node {
   bool poll_waits_ = false;
 
   std::unique_ptr<MappedTable> table_;
+  SharedRules worker_rules_;
+  RequestTotals requests_;
   std::deque<Waiting> ring_;
   std::map<RuleId, std::uint64_t> recorded_;
+  std::map<RuleId, std::uint64_t> waiting_;  // in the ring
   std::map<RuleId, std::uint64_t> ring_dropped_;
 };
 

@@ -50,14 +50,20 @@ RunFolder::~RunFolder() {
 }
 
 Pop::Pop(World& world, const Shape& shape)
-    : world_(world), shape_(shape), network_(world), conditions_(world), truth_(ring_of(shape.shards)) {
+    : world_(world),
+      shape_(shape),
+      network_(world),
+      conditions_(world),
+      truth_(ring_of(shape.shards)),
+      random_(world.random_for("pop")) {
   POPGATE_ASSERT(shape.nodes >= 1 && shape.nodes <= kNodesMax);
   for (const ShardConfig& shard : shards_of(shape.shards)) {
     const HostNumber host = kFirstShard + static_cast<HostNumber>(shards_.size());
     const auto counted = [this](std::string_view counter, std::uint64_t hits) {
       const Truth::Excess excess = truth_.counted(counter, hits, world_.now());
-      // A clock that was stepped back counts what it stamped before in the latest slot that it may.
-      const bool slots_are_right = conditions_.clocks_right_since() == ModelInstant{};
+      // A clock that was stepped back counts what it stamped before in the latest slot that it may; and a daemon counts
+      // what workers recorded under the window of before in slots of the new one.
+      const bool slots_are_right = conditions_.clocks_right_since() == ModelInstant{} && !windows_changed_;
       if (excess == Truth::Excess::kNone || (excess == Truth::Excess::kSlot && !slots_are_right)) return;
       broken("3", std::string(counter) + " was given more hits than were ever made: some were counted twice");
     };
@@ -67,17 +73,8 @@ Pop::Pop(World& world, const Shape& shape)
   for (std::size_t i = 0; i < shape.nodes; ++i) {
     const HostNumber host = kFirstNode + static_cast<HostNumber>(i);
     if (shape.proxied) proxies_.push_back(std::make_unique<ProxyServer>(network_, host, shards_of(shape.shards)));
-    nodes_.push_back(std::make_unique<Node>(
-        network_, kFirstNode + static_cast<HostNumber>(i), right_clocks(random), config_of(i),
-        folder_.path() + "/" + node_name(i),
-        Node::Watch{.judged =
-                        [this](Node& node, const SlotTotals& totals, const JudgedTotals& judged) {
-                          if (watch_.judged) watch_.judged(node, totals, judged);
-                        },
-                    .turn =
-                        [this](Node& node) {
-                          if (watch_.turn) watch_.turn(node);
-                        }}));
+    nodes_.push_back(std::make_unique<Node>(network_, kFirstNode + static_cast<HostNumber>(i), right_clocks(random),
+                                            config_of(i), folder_.path() + "/" + node_name(i), forwarded()));
   }
 }
 
@@ -114,9 +111,42 @@ Node* Pop::node_at(HostNumber host) {
   return host >= kFirstNode && index < nodes_.size() ? nodes_[index].get() : nullptr;
 }
 
-void Pop::use_rules(RuleSet rules) {
+// The watch may be set later.
+Node::Watch Pop::forwarded() const {
+  return {.judged =
+              [this](Node& node, const SlotTotals& totals, const JudgedTotals& judged) {
+                if (watch_.judged) watch_.judged(node, totals, judged);
+              },
+          .turn =
+              [this](Node& node) {
+                if (watch_.turn) watch_.turn(node);
+              },
+          .reload =
+              [this](Node& node, Node::Reload reload) {
+                if (watch_.reload) watch_.reload(node, reload);
+              },
+          .checked =
+              [this](Node& node, const Rule& rule, const TableAnswer& answer) {
+                if (watch_.checked) watch_.checked(node, rule, answer);
+              }};
+}
+
+RuleSet Pop::configured() const {
+  std::vector<Rule> rules = shape_.rules.all();
+  std::erase_if(rules, [this](const Rule& rule) { return deleted_.contains(rule.id); });
+  return RuleSet(std::move(rules));
+}
+
+void Pop::use_rules(RuleSet rules, std::set<RuleId> deleted, microseconds spread) {
+  for (const Rule& rule : rules.all()) {
+    if (shape_.rules.by_id(rule.id)->window.window != rule.window.window) windows_changed_ = true;
+  }
   shape_.rules = std::move(rules);
-  for (const auto& node : nodes_) node->use_rules(shape_.rules);
+  deleted_ = std::move(deleted);
+  rules_same_since_ = world_.now() + spread;
+  for (const auto& node : nodes_) {
+    world_.after(draw(random_, microseconds(0), spread), [this, &node] { node->use_rules(configured()); });
+  }
 }
 
 void Pop::broken(const std::string& promise, const std::string& how) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,12 +60,18 @@ class Pop {
   [[nodiscard]] Network& network() { return network_; }
   [[nodiscard]] Conditions& conditions() { return conditions_; }
   [[nodiscard]] Truth& truth() { return truth_; }
+  /// Every rule that this PoP has or had, as it was last; always in the same order.
   [[nodiscard]] const RuleSet& rules() const { return shape_.rules; }
+  /// Configured and enabled, on every node that has the configuration of now.
+  [[nodiscard]] bool is_in_force(const Rule& rule) const { return rule.enabled && !deleted_.contains(rule.id); }
+  /// When the last node was given the configuration of now.
+  [[nodiscard]] ModelInstant rules_same_since() const { return rules_same_since_; }
   [[nodiscard]] std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   [[nodiscard]] std::vector<std::unique_ptr<ShardServer>>& shards() { return shards_; }
   [[nodiscard]] bool is_proxied() const { return shape_.proxied; }
   [[nodiscard]] Node* node_at(HostNumber host);
-  void use_rules(RuleSet rules);
+  /// `rules`: as rules(), of which `deleted` are not configured. Each node is given them within `spread`.
+  void use_rules(RuleSet rules, std::set<RuleId> deleted, microseconds spread);
 
   /// A promise was broken: the run ends, and says so.
   void broken(const std::string& promise, const std::string& how);
@@ -72,6 +79,8 @@ class Pop {
 
  private:
   [[nodiscard]] Config config_of(std::size_t node) const;
+  [[nodiscard]] Node::Watch forwarded() const;
+  [[nodiscard]] RuleSet configured() const;
 
   World& world_;
   Shape shape_;
@@ -80,9 +89,13 @@ class Pop {
   Conditions conditions_;
   Truth truth_;
   Node::Watch watch_;
+  std::set<RuleId> deleted_;
+  ModelInstant rules_same_since_{};
+  bool windows_changed_ = false;  // hits under way were stamped for slots of another length
   std::vector<std::unique_ptr<ShardServer>> shards_;
   std::vector<std::unique_ptr<ProxyServer>> proxies_;
   std::vector<std::unique_ptr<Node>> nodes_;
+  Random random_;
   std::string fault_;
 };
 

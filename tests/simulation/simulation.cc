@@ -60,11 +60,13 @@ class Run {
         bracket_(pop_),
         entries_(pop_),
         limits_(pop_, traffic_),
-        faults_(pop_, traffic_, {bracket_, entries_, limits_}) {
+        retract_(pop_, traffic_),
+        faults_(pop_, traffic_, {bracket_, entries_, limits_, retract_}) {
     world_.print_trace(plan.print_trace);
     pop_.watch({.judged = [this](Node& node, const SlotTotals& totals,
                                  const JudgedTotals& judged) { bracket_.judged(node, totals, judged); },
-                .turn = [this](Node& node) { turn(node); }});
+                .turn = [this](Node& node) { turn(node); },
+                .reload = [this](Node& node, Node::Reload reload) { retract_.reload(node, reload); }});
   }
 
   [[nodiscard]] Outcome run();
@@ -85,14 +87,16 @@ class Run {
   BracketCheck bracket_;
   EntryCheck entries_;
   LimitCheck limits_;
+  RetractCheck retract_;
   Faults faults_;
   Outcome outcome_;
 };
 
 void Run::turn(Node& node) {
   if (!pop_.fault().empty()) return;
-  accounts_.turn(node);
+  accounts_.look(node);
   entries_.turn(node);
+  retract_.turn(node);
 }
 
 void Run::describe() {
@@ -134,6 +138,8 @@ Outcome Run::run() {
   outcome_.lower_bounds = bracket_.looked_at_lo();
   outcome_.upper_bounds = bracket_.looked_at_hi();
   outcome_.limits = limits_.looked_at();
+  outcome_.judged_again = retract_.judged_again();
+  outcome_.retracted = retract_.retracted();
   outcome_.latest_copy = entries_.latest_copy();
   return outcome_;
 }

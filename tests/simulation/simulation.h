@@ -56,6 +56,8 @@ struct Outcome {
   std::uint64_t lower_bounds = 0;
   std::uint64_t upper_bounds = 0;
   std::uint64_t limits = 0;
+  std::uint64_t judged_again = 0;
+  std::uint64_t retracted = 0;
   microseconds converged_after{0};  // everything healed
   microseconds latest_copy{0};
 };

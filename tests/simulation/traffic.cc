@@ -9,7 +9,7 @@ Traffic::Traffic(Pop& pop, std::size_t clients) : pop_(pop), random_(pop.world()
   for (std::size_t i = 0; i < clients; ++i) {
     Client client;
     client.rule = static_cast<std::size_t>(draw(random_, 0, pop.rules().all().size() - 1));
-    client.key = {random_(), random_()};
+    client.seed = {random_(), random_()};
     client.habit = static_cast<Habit>(draw(random_, 0, static_cast<std::uint64_t>(Habit::kCount) - 1));
     client.load = static_cast<double>(draw(random_, 3, 25)) / 10;
     client.home = static_cast<std::size_t>(draw(random_, 0, pop.nodes().size() - 1));
@@ -76,15 +76,18 @@ Node& Traffic::node_for(const Client& client) {
 bool Traffic::request(Client& client, TableAnswer& answer) {
   // A patient client asks again where it was told to wait.
   Node& node = client.habit == Habit::kPatient ? *pop_.nodes()[client.home] : node_for(client);
-  const Rule& rule = rule_of(client);
-  answer = node.look_up(client.key);
-  const bool denied = answer.live && (answer.flags & kTableFlagLogOnly) == 0;
   ++figures_.requests;
+  const Rule* const matched = node.worker_rule(rule_of(client).id);
+  if (matched == nullptr) return true;
+  const Rule& rule = *matched;
+  const Key key = key_of(client, rule);
+  answer = node.check(rule, key);
+  const bool denied = answer.live && (answer.flags & kTableFlagLogOnly) == 0;
   if (denied) ++figures_.denied;
-  if (client.habit == Habit::kPatient && denied) look_at_denial(client, node);
+  if (client.habit == Habit::kPatient && denied) look_at_denial(client, node, key);
   if (!denied || rule.count == CountMode::kAll) {
-    pop_.truth().hit(client.key, rule.window, node.machine().wall_now(), rule.cost, pop_.world().now());
-    node.record(rule, client.key);
+    pop_.truth().hit(key, rule.window, node.machine().wall_now(), rule.cost, pop_.world().now());
+    node.record(rule, key);
   }
   return !denied;
 }
@@ -106,18 +109,19 @@ void Traffic::be_patient(std::size_t index) {
   act_again(index, pop_.nodes()[client.home]->machine().true_time_of(retry_after));
 }
 
-void Traffic::look_at_denial(Client& client, Node& node) {
+void Traffic::look_at_denial(Client& client, Node& node, const Key& key) {
   if (!client.waited) return;
   ++figures_.denied_again;
   ++client.denied_in_a_row;
   const Rule& rule = rule_of(client);
   const auto calm = pop_.conditions().calm_since();
-  const bool quiet = calm && client.told_at - *calm > rule.window.window * 2 + std::chrono::seconds(3);
+  const ModelInstant settled = calm ? std::max(*calm, pop_.rules_same_since()) : ModelInstant{};
+  const bool quiet = calm && client.told_at - settled > rule.window.window * 2 + std::chrono::seconds(3);
   if (!quiet || !node.is_running() || client.denied_in_a_row <= kDeniedAgainMax) return;
-  const KeyEntries entries = node.pipeline().mitigations().find(client.key);
+  const KeyEntries entries = node.pipeline().mitigations().find(key);
   if (entries.automatic == nullptr || entries.by_operator != nullptr || entries.lift != nullptr) return;
   if (entries.automatic->evidence.under != DecidedUnder::kCounters) return;
-  pop_.broken("10", "a client of " + rule.name + " with key " + key_text(client.key) + " waited as " + node.name() +
+  pop_.broken("10", "a client of " + rule.name + " with key " + key_text(key) + " waited as " + node.name() +
                         " told it, sent nothing, and was denied " + std::to_string(client.denied_in_a_row) +
                         " times more");
 }

@@ -41,7 +41,7 @@ class Traffic {
 
   struct Client {
     std::size_t rule = 0;
-    Key key;
+    Key seed;
     Habit habit = Habit::kSteady;
     double load = 1;       // of the rule's limit a window
     std::size_t home = 0;  // node
@@ -52,6 +52,12 @@ class Traffic {
   };
   [[nodiscard]] const std::vector<Client>& clients() const { return clients_; }
   [[nodiscard]] const Rule& rule_of(const Client& client) const { return pop_.rules().all()[client.rule]; }
+  /// As a key is made of a rule's counter identity and a client's.
+  [[nodiscard]] static Key key_of(const Client& client, const Rule& rule) {
+    return {client.seed.lo ^ rule.counter_identity, client.seed.hi};
+  }
+  /// Under the rule of now.
+  [[nodiscard]] Key key_of(const Client& client) const { return key_of(client, rule_of(client)); }
 
  private:
   void act(std::size_t index);
@@ -60,7 +66,7 @@ class Traffic {
   /// True when it was admitted. `answer`: what the table said.
   bool request(Client& client, TableAnswer& answer);
   void be_patient(std::size_t index);
-  void look_at_denial(Client& client, Node& node);
+  void look_at_denial(Client& client, Node& node, const Key& key);
   [[nodiscard]] Node& node_for(const Client& client);
 
   Pop& pop_;
