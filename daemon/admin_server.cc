@@ -45,7 +45,6 @@ std::string take_body(evhttp_request* request) {
   return body;
 }
 
-constexpr std::chrono::milliseconds kRefusedLogInterval{1000};
 constexpr std::size_t kLoggedPathBytesMax = 100;
 
 // What a client wrote, fit for a log line.
@@ -142,10 +141,10 @@ std::optional<SocketPeer> AdminServer::allowed_peer(evhttp_request* request) {
   const int descriptor = bufferevent_getfd(evhttp_connection_get_bufferevent(connection));
   const std::optional<SocketPeer> peer = socket_peer(descriptor);
   if (peer && may_connect(*peer, access_, SocketOwner::this_process())) return peer;
-  const HostInstant now = HostClock::now();
-  if (now >= refused_log_at_) {
-    refused_log_at_ = now + kRefusedLogInterval;
-    spdlog::warn("admin socket: refused {}", peer ? peer->text() : "a process that the kernel does not name");
+  ++figures_.strangers_refused;
+  if (stranger_log_.allow(HostClock::now())) {
+    spdlog::warn("admin socket: found {}, allowed: root, the daemon's user and members of admin_socket_group{}",
+                 peer ? peer->text() : "a process that the kernel does not name", stranger_log_.withheld_text());
   }
   return std::nullopt;
 }
@@ -197,6 +196,8 @@ void AdminServer::visit(const MetricVisitor& visitor) const {
   };
   counter("popgate_admin_requests", "Requests on the admin socket.", figures_.requests);
   counter("popgate_admin_requests_refused", "Of these, answered with a status of 400 to 499.", figures_.refused);
+  counter("popgate_admin_strangers_refused", "Of these, by users whom the socket's group does not let in.",
+          figures_.strangers_refused);
   counter("popgate_admin_requests_failed", "Of these, answered with a status of 500 and more.", figures_.failed);
 }
 

@@ -26,6 +26,7 @@
 
 #include "daemon/admin_connections.h"
 #include "daemon/admin_router.h"
+#include "daemon/log_limiter.h"
 #include "daemon/metrics.h"
 #include "daemon/result.h"
 #include "daemon/socket_access.h"
@@ -73,6 +74,7 @@ class AdminServer {
     void operator()(evhttp* http) const noexcept;
   };
   struct Figures {
+    std::uint64_t strangers_refused = 0;
     std::uint64_t requests = 0;
     std::uint64_t refused = 0;  // answered with 400 to 499
     std::uint64_t failed = 0;   // answered with 500 and more
@@ -94,7 +96,7 @@ class AdminServer {
   // goes with a handler finds nobody.
   std::set<std::shared_ptr<Exchange>> exchanges_;
   Figures figures_;
-  HostInstant refused_log_at_{};               // strangers are logged once a second at most
+  LogLimiter stranger_log_;
   std::unique_ptr<evhttp, HttpDeleter> http_;  // last: frees connections and listener before what they use
 };
 

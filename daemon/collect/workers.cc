@@ -75,9 +75,12 @@ void Workers::accept_workers() {
 
 // The listening socket stays readable: without a pause the loop would do nothing but fail to accept.
 void Workers::pause_accepting() {
+  const int error = errno;
   ++figures_.accept_failures;
-  spdlog::warn("worker socket {}: cannot accept: {}; trying again in {} ms", options_.socket_path, std::strerror(errno),
-               kAcceptPause.count());
+  if (accept_log_.allow(HostClock::now())) {
+    spdlog::warn("worker socket {}: cannot accept: {}; trying again in {} ms{}", options_.socket_path,
+                 std::strerror(error), kAcceptPause.count(), accept_log_.withheld_text());
+  }
   event_del(acceptable_.get());
   accept_again_.start_once(kAcceptPause);
 }
@@ -86,9 +89,18 @@ bool Workers::lets_in(const FileDescriptor& socket) {
   const std::optional<SocketPeer> peer = socket_peer(socket.get());
   if (peer && may_connect(*peer, {options_.socket_mode, options_.socket_group}, SocketOwner::this_process()))
     return true;
-  note_refusal((peer ? peer->text() : std::string("a process that the kernel does not name")) +
-               ": allowed: root, this daemon's user and whom worker_socket_group and worker_socket_mode let in");
+  note_stranger(peer);
   return false;
+}
+
+void Workers::note_stranger(const std::optional<SocketPeer>& peer) {
+  ++figures_.strangers_refused;
+  if (!stranger_log_.allow(HostClock::now())) return;
+  spdlog::warn(
+      "worker socket {}: found {}, allowed: root, this daemon's user and whom worker_socket_group and "
+      "worker_socket_mode let in{}",
+      options_.socket_path, peer ? peer->text() : "a process that the kernel does not name",
+      stranger_log_.withheld_text());
 }
 
 void Workers::accept_one(FileDescriptor socket) {
@@ -210,15 +222,9 @@ void Workers::drain_all() {
 
 void Workers::note_refusal(const std::string& reason) {
   ++figures_.refused;
-  const HostInstant now = HostClock::now();
-  if (now < log_at_) {
-    ++refusals_not_logged_;
-    return;
-  }
-  spdlog::warn("worker socket {}: a worker was refused: {} ({} more since the last such line)", options_.socket_path,
-               reason, refusals_not_logged_);
-  refusals_not_logged_ = 0;
-  log_at_ = now + std::chrono::seconds(1);
+  if (!refusal_log_.allow(HostClock::now())) return;
+  spdlog::warn("worker socket {}: a worker was refused: {}{}", options_.socket_path, reason,
+               refusal_log_.withheld_text());
 }
 
 std::vector<WorkerStatus> Workers::status() const {
@@ -266,6 +272,9 @@ void Workers::visit(const MetricVisitor& visitor) const {
   counter("popgate_collect_workers_attached", "workers", "Rings taken over since start.", figures_.attached);
   counter("popgate_collect_workers_refused", "workers", "Workers refused: no room, a foreign version, a faulty ring.",
           figures_.refused);
+  counter("popgate_collect_strangers_refused", "connections",
+          "Connections to the worker socket by users whom its mode and group do not let in.",
+          figures_.strangers_refused);
   counter("popgate_collect_accept_failures", "times", "Pauses because the process ran out of descriptors.",
           figures_.accept_failures);
   counter("popgate_collect_hits_drained", "hits", "Hits taken out of rings.", rings.drained);

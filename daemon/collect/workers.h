@@ -26,12 +26,15 @@
 #include "daemon/collect/ledger.h"
 #include "daemon/collect/worker.h"
 #include "daemon/event_loop.h"
+#include "daemon/log_limiter.h"
 #include "daemon/metrics.h"
 #include "daemon/result.h"
 #include "daemon/unix_listener.h"
 #include "libclient/instant.h"
 
 namespace popgate {
+
+struct SocketPeer;
 
 static_assert(kWorkersMax < kRingAccountsMax, "an attached ring's account is never forgotten");
 inline constexpr std::uint64_t kHitsPerTurn = 16384;  // about 1 ms
@@ -94,6 +97,7 @@ class Workers {
   struct Figures {
     std::uint64_t attached = 0;
     std::uint64_t refused = 0;
+    std::uint64_t strangers_refused = 0;
     std::uint64_t accept_failures = 0;
     RingFigures gone;  // of rings that are no more
   };
@@ -107,6 +111,7 @@ class Workers {
   std::uint64_t take(Worker& worker, std::uint64_t hits_max);
   void bury_gone();
   void deliver_offers();
+  void note_stranger(const std::optional<SocketPeer>& peer);
   void note_refusal(const std::string& reason);
   [[nodiscard]] RingFigures ring_figures() const;
 
@@ -123,8 +128,10 @@ class Workers {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::size_t first_ = 0;  // the worker at which the next turn begins
   HostInstant fold_at_{};
-  HostInstant log_at_{};  // refusals are logged once a second at most
-  std::uint64_t refusals_not_logged_ = 0;
+  // Apart, so that strangers cannot crowd out why a worker was refused.
+  LogLimiter refusal_log_;
+  LogLimiter stranger_log_;
+  LogLimiter accept_log_;
   Figures figures_;
   RequestTotals requests_;
 };

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "daemon/count/count_lag.h"
-#include "daemon/count/log_limiter.h"
+#include "daemon/log_limiter.h"
 #include "daemon/metrics.h"
 
 namespace popgate {

@@ -26,9 +26,9 @@
 #include "daemon/count/counter_loss.h"
 #include "daemon/count/degraded_state.h"
 #include "daemon/count/key_windows.h"
-#include "daemon/count/log_limiter.h"
 #include "daemon/count/shard_connection.h"
 #include "daemon/count/shard_figures.h"
+#include "daemon/log_limiter.h"
 
 namespace popgate {
 

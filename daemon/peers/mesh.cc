@@ -10,8 +10,6 @@
 namespace popgate {
 namespace {
 
-constexpr milliseconds kStrangerLogInterval{1000};
-
 /// `anywhere`: the transport proves who is there.
 Result<SocketAddress> address_of(const std::string& field, const Endpoint& endpoint, bool anywhere) {
   if (!endpoint.unix_path.empty()) return Error{field + ": found a Unix socket, allowed: a TCP address"};
@@ -248,14 +246,15 @@ void Mesh::on_closed(const PeerSession& session, const Connection::Loss& loss) {
   } else {
     heard.backoff.reset();
   }
-  spdlog::info("peer {} from {}: no longer heard: {}", session.node(), session.remote(), loss.why);
+  if (!heard.log.allow(context_.reactor.host_now())) return;
+  spdlog::info("peer {} from {}: no longer heard: {}{}", session.node(), session.remote(), loss.why,
+               heard.log.withheld_text());
 }
 
 void Mesh::log_stranger(const std::string& remote, const std::string& why) {
-  const HostInstant now = context_.reactor.host_now();
-  if (now < next_stranger_log_) return;
-  next_stranger_log_ = now + kStrangerLogInterval;
-  spdlog::warn("mesh: connection from {} ended before it was admitted: {}", remote, why);
+  if (!stranger_log_.allow(context_.reactor.host_now())) return;
+  spdlog::warn("mesh: connection from {} ended before it was admitted: {}{}", remote, why,
+               stranger_log_.withheld_text());
 }
 
 void Mesh::tick() {

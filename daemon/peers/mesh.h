@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "daemon/config.h"
+#include "daemon/log_limiter.h"
 #include "daemon/metrics.h"
 #include "daemon/mitigate/mitigations.h"
 #include "daemon/peers/mesh_context.h"
@@ -98,6 +99,7 @@ class Mesh {
     std::optional<PopInstant> certificate_until;
     std::uint64_t rubbish_cuts = 0;
     HostInstant refused_until{};  // after rubbish
+    LogLimiter log{};
     Backoff backoff;
     ConnectionCounts closed_counts;
   };
@@ -122,7 +124,7 @@ class Mesh {
   std::map<std::string, Heard> heard_;
   Timer ticker_;
   MeshCounts counts_;
-  HostInstant next_stranger_log_{};
+  LogLimiter stranger_log_;
 };
 
 }  // namespace popgate

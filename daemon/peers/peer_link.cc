@@ -131,8 +131,10 @@ void PeerLink::begin(const wire::Hello& hello) {
   members_equal_ = hello.members == context_.identity.members;
   ++connects_;
   enter(LinkState::kSnapshot);
-  spdlog::info("peer {} at {}: connected, sending what is in force", name_, address_.text());
-  if (!members_equal_) spdlog::warn("peer {}: its list of members is not ours; check both configurations", name_);
+  if (log_.allow(now)) {
+    spdlog::info("peer {} at {}: connected, sending what is in force{}", name_, address_.text(), log_.withheld_text());
+    if (!members_equal_) spdlog::warn("peer {}: its list of members is not ours; check both configurations", name_);
+  }
   tell_all_brakes();  // before the snapshot: what must not block is known before what would
   if (is_greeted()) start_snapshot(kAllBuckets);
 }
@@ -236,7 +238,9 @@ void PeerLink::on_lost(const Connection::Loss& loss) {
     ++rubbish_cuts_;
   }
   // A peer that stays away says the same at every attempt: once is enough.
-  if (is_greeted() || loss.why != last_error_) spdlog::warn("peer {} at {}: {}", name_, address_.text(), loss.why);
+  if ((is_greeted() || loss.why != last_error_) && log_.allow(now)) {
+    spdlog::warn("peer {} at {}: {}{}", name_, address_.text(), loss.why, log_.withheld_text());
+  }
   last_error_ = loss.why;
   connection_.reset();
   snapshot_.reset();

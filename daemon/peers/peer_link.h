@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "daemon/backoff.h"
+#include "daemon/log_limiter.h"
 #include "daemon/peers/ack_latency.h"
 #include "daemon/peers/connection.h"
 #include "daemon/peers/mesh_context.h"
@@ -107,6 +108,7 @@ class PeerLink {
   bool members_equal_ = true;
 
   std::string last_error_;
+  LogLimiter log_;  // what answers at the peer's address may come and go as it likes
   std::uint64_t connects_ = 0;
   std::uint64_t losses_ = 0;
   std::uint64_t slow_cuts_ = 0;

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "daemon/background_task.h"
-#include "daemon/count/log_limiter.h"
+#include "daemon/log_limiter.h"
 #include "daemon/metrics.h"
 #include "daemon/mitigate/brakes.h"
 #include "daemon/publish/brake_file.h"

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/count/log_limiter.h"
+#include "daemon/log_limiter.h"
 #include "daemon/metrics.h"
 #include "daemon/mitigate/mitigation.h"
 #include "daemon/publish/record_file.h"

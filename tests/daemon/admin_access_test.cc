@@ -14,6 +14,7 @@
 #include <filesystem>
 
 #include "daemon/admin_server.h"
+#include "tests/daemon/counted_log.h"
 
 namespace popgate {
 namespace {
@@ -63,6 +64,33 @@ TEST(AdminAccess, an_order_of_another_user_is_refused_although_the_file_is_open_
     EXPECT_EQ(WEXITSTATUS(ended), status - 200) << uid;
   }
   EXPECT_EQ(orders, 1);
+  double strangers = 0;
+  (*server)->visit([&](const Metric& metric) {
+    if (metric.name == "popgate_admin_strangers_refused") strangers = metric.value;
+  });
+  EXPECT_EQ(strangers, 1);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(AdminAccess, refused_users_make_a_bounded_number_of_lines) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  char folder[] = "/tmp/popgate-admin-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  ASSERT_EQ(chmod(folder, 0755), 0);
+  const std::string path = std::string(folder) + "/admin.sock";
+  EventLoop loop;
+  auto server = AdminServer::open(loop, path);
+  ASSERT_TRUE(server.ok()) << server.error();
+  ASSERT_EQ(chmod(path.c_str(), 0666), 0);
+  const CountedLog log;
+  for (int i = 0; i < 30; ++i) {
+    const pid_t child = ask_as(65534, path);
+    int ended = 0;
+    while (waitpid(child, &ended, WNOHANG) == 0) event_base_loop(loop.base(), EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    ASSERT_EQ(WEXITSTATUS(ended), 403 - 200);
+  }
+  EXPECT_GE(log.lines_with("found uid 65534"), 1U);
+  EXPECT_LE(log.lines(), LogLimiter::kLinesInAMinuteMax);
   std::filesystem::remove_all(folder);
 }
 

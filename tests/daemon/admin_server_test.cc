@@ -417,6 +417,7 @@ TEST_F(AdminServerTest, requests_are_counted_by_how_they_were_answered) {
   server_->visit([&](const Metric& metric) { figures[std::string(metric.name)] = metric.value; });
   EXPECT_THAT(figures, testing::UnorderedElementsAre(testing::Pair("popgate_admin_requests", 3),
                                                      testing::Pair("popgate_admin_requests_refused", 1),
+                                                     testing::Pair("popgate_admin_strangers_refused", 0),
                                                      testing::Pair("popgate_admin_requests_failed", 1)));
 }
 
