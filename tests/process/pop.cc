@@ -179,7 +179,10 @@ void Node::start() {
 }
 
 bool Node::starts() {
-  daemon_.emplace(std::vector<std::string>{POPGATE_DAEMON, "--config", config_file().string()}, surroundings_);
+  std::vector<std::string> argv = under_;
+  for (const std::string& word : {std::string(POPGATE_DAEMON), std::string("--config"), config_file().string()})
+    argv.push_back(word);
+  daemon_.emplace(argv, surroundings_);
   // A socket file may be left from a killed daemon: what counts is an answer.
   const bool answers =
       eventually([&] { return !daemon_->running() || ask_admin(admin_socket(), "GET", "/status").status == 200; });

@@ -68,6 +68,8 @@ class Node {
   [[nodiscard]] ChildProcess& process() { return *daemon_; }
   /// In which it is started from now on.
   [[nodiscard]] ChildProcess::Options& surroundings() { return surroundings_; }
+  /// A program with its arguments that becomes the daemon: what it is started under from now on.
+  [[nodiscard]] std::vector<std::string>& under() { return under_; }
   [[nodiscard]] nlohmann::json get(const std::string& target) const;
   [[nodiscard]] nlohmann::json post(const std::string& target, const nlohmann::json& body) const;
   /// True once the node says that counters and peers are reachable.
@@ -79,6 +81,7 @@ class Node {
   std::string name_;
   std::filesystem::path folder_;
   ChildProcess::Options surroundings_;
+  std::vector<std::string> under_;
   std::optional<ChildProcess> daemon_;
 };
 
