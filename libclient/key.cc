@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libclient/key.h"
 
+#include <endian.h>
 #include <sodium.h>
 
 #include <cstring>
@@ -16,12 +17,13 @@ constexpr std::size_t kNameBytesMax = 64;
 // Both halves are read most significant byte first, so that keys, tags and texts agree on every host.
 std::uint64_t load_big_endian(const unsigned char* bytes) noexcept {
   std::uint64_t value = 0;
-  for (int i = 0; i < 8; ++i) value = value << 8 | bytes[i];
-  return value;
+  std::memcpy(&value, bytes, sizeof value);
+  return be64toh(value);
 }
 
 void store_big_endian(std::uint64_t value, unsigned char* bytes) noexcept {
-  for (int i = 7; i >= 0; --i, value >>= 8) bytes[i] = static_cast<unsigned char>(value & 0xff);
+  value = htobe64(value);
+  std::memcpy(bytes, &value, sizeof value);
 }
 
 struct Digest {
@@ -51,9 +53,8 @@ void KeyBuilder::put(std::string_view bytes) noexcept {
 }
 
 void KeyBuilder::put_length(std::size_t bytes) noexcept {
-  const char length[4] = {static_cast<char>(bytes >> 24 & 0xff), static_cast<char>(bytes >> 16 & 0xff),
-                          static_cast<char>(bytes >> 8 & 0xff), static_cast<char>(bytes & 0xff)};
-  put({length, sizeof length});
+  const std::uint32_t length = htobe32(static_cast<std::uint32_t>(bytes));
+  put({reinterpret_cast<const char*>(&length), sizeof length});
 }
 
 void KeyBuilder::add(KeyPart type, std::string_view name, std::string_view value) noexcept {

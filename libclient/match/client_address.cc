@@ -112,6 +112,7 @@ ClientAddress plain_address(const ClientAddress& address) noexcept {
 }
 
 void clear_after_prefix(ClientAddress& address, unsigned prefix_bits) noexcept {
+  if (prefix_bits >= address.bytes * 8U) return;
   for (unsigned i = 0; i < address.bytes; ++i) {
     const unsigned kept = prefix_bits > i * 8 ? std::min(prefix_bits - i * 8, 8U) : 0;
     address.octets[i] = static_cast<std::uint8_t>(address.octets[i] & (0xff00U >> kept));

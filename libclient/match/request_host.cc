@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libclient/match/request_host.h"
 
+#include "libclient/match/byte_set.h"
+
 namespace popgate {
 namespace {
 
@@ -22,21 +24,20 @@ std::string_view without_port(std::string_view host) noexcept {
 
 bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
 
-bool has_upper(std::string_view text) noexcept {
-  for (const char c : text) {
-    if (is_upper(c)) return true;
-  }
-  return false;
+constexpr ByteSet kChanged("ABCDEFGHIJKLMNOPQRSTUVWXYZ:");
+
+// One pass tells that there is nothing to do, which is so for what most clients send.
+bool is_normal(std::string_view host) noexcept {
+  return host.size() <= kHostBytesMax && host.back() != '.' && kChanged.find_in(host) == host.size();
 }
 
 }  // namespace
 
 std::string_view normal_host(std::string_view host, HostBuffer& buffer) noexcept {
-  if (host.empty()) return host;
+  if (host.empty() || is_normal(host)) return host;
   host = without_port(host);
   if (!host.empty() && host.back() == '.') host.remove_suffix(1);
   if (host.size() > kHostBytesMax) host.remove_prefix(host.size() - kHostBytesMax);
-  if (!has_upper(host)) return host;  // what clients send: nothing is copied
   for (std::size_t i = 0; i < host.size(); ++i) {
     buffer.bytes[i] = static_cast<char>(is_upper(host[i]) ? host[i] + ('a' - 'A') : host[i]);
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "libclient/hex.h"
+#include "libclient/match/byte_set.h"
 
 namespace popgate {
 namespace {
@@ -120,15 +121,16 @@ struct Scan {
   bool needs_work;
 };
 
+constexpr ByteSet kMeansSomething("?#%/");
+
 Scan scan(std::string_view path) noexcept {
   bool needs_work = false;
-  char before = 0;
-  for (std::size_t i = 0; i < path.size(); ++i) {
+  for (std::size_t i = kMeansSomething.find_in(path); i < path.size(); i = kMeansSomething.find_in(path, i + 1)) {
     const char c = path[i];
     if (c == '?' || c == '#') return {i, needs_work};
     // `/.` also begins names like `/.well-known`; they take the long way and come out unchanged.
-    if (c == '%' || (before == '/' && (c == '/' || c == '.'))) needs_work = true;
-    before = c;
+    const char after = i + 1 < path.size() ? path[i + 1] : '\0';
+    if (c == '%' || after == '/' || after == '.') needs_work = true;
   }
   return {path.size(), needs_work};
 }

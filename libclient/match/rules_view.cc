@@ -31,19 +31,6 @@ HashSecrets RulesView::secrets() const noexcept {
   return secrets;
 }
 
-RuleFacts RulesView::facts(RuleNumber rule) const noexcept {
-  if (rule >= block_.numbers.size() || block_.numbers[rule] == kNoRecord) return {};
-  const RuleRecord& record = block_.rules[block_.numbers[rule]];
-  return {.name = block_.text_of(record.name),
-          .limit = record.limit,
-          .window_us = record.window_us,
-          .cost = record.cost,
-          .blocks = (record.flags & kRuleFlagBlocks) != 0,
-          .counts_all = (record.flags & kRuleFlagCountsAll) != 0,
-          .fused = (record.flags & kRuleFlagFused) != 0,
-          .exists = true};
-}
-
 const RuleRecord* RulesView::find(std::string_view name) const noexcept {
   if (empty()) return nullptr;
   const std::uint32_t index =

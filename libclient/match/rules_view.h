@@ -55,4 +55,18 @@ class RulesView {
   RulesBlock block_;
 };
 
+// Here, so that a caller pays for the facts that it uses only.
+inline RuleFacts RulesView::facts(RuleNumber rule) const noexcept {
+  if (rule >= block_.numbers.size() || block_.numbers[rule] == kNoRecord) return {};
+  const RuleRecord& record = block_.rules[block_.numbers[rule]];
+  return {.name = block_.text_of(record.name),
+          .limit = record.limit,
+          .window_us = record.window_us,
+          .cost = record.cost,
+          .blocks = (record.flags & kRuleFlagBlocks) != 0,
+          .counts_all = (record.flags & kRuleFlagCountsAll) != 0,
+          .fused = (record.flags & kRuleFlagFused) != 0,
+          .exists = true};
+}
+
 }  // namespace popgate
