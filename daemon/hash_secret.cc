@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "daemon/durable_file.h"
 #include "daemon/private_file.h"
 #include "libclient/file_descriptor.h"
 #include "libclient/hex.h"
@@ -42,7 +43,9 @@ bool write_all(int descriptor, const std::string& text) {
   return fsync(descriptor) == 0;
 }
 
-/// Written beside its place and linked there whole: link() does not replace what another process was quicker to make.
+/// Written and synced beside its place and linked there whole: link() does not replace what another process was quicker
+/// to make. The folder is synced too: a node whose secret a loss of power took would make another one, and know none of
+/// its blocks.
 Status create(const std::string& path, bool& is_new) {
   HashSecret secret;
   if (getrandom(secret.bytes.data(), secret.bytes.size(), 0) != static_cast<ssize_t>(secret.bytes.size()))
@@ -56,6 +59,10 @@ Status create(const std::string& path, bool& is_new) {
   is_new = status.ok() && link(draft.c_str(), path.c_str()) == 0;
   if (status && !is_new && errno != EEXIST) status = system_error(path, "create it");
   unlink(draft.c_str());
+  if (is_new && status) {
+    SystemDisk disk;
+    status = disk.sync_folder(folder_of(path));
+  }
   return status;
 }
 
