@@ -35,6 +35,7 @@ void BrakeControl::restore() {
   const auto rule_of = [this](RuleNumber number) {
     return setup_.ledger.has_row(number) ? setup_.ledger.row(number).rule : kEveryRule;
   };
+  if (setup_.has_peers) brakes_.expect_peers();
   restoring_ = true;
   setup_.publisher.brakes().restore(brakes_, rule_of, setup_.reactor.wall_now(), notes);
   restoring_ = false;
@@ -54,8 +55,18 @@ void BrakeControl::on_change(const Brakes::Change& change) {
     if (!brake.off && setup_.on_turned_on) setup_.on_turned_on(brake.rule);
   }
   tell_mitigations();
-  if (change.side == BrakeSide::kPop && mesh_ != nullptr) mesh_->broadcast(change.brakes, change.from);
+  const bool for_peers = change.side == BrakeSide::kPop && !change.untold;
+  if (for_peers && mesh_ != nullptr) mesh_->broadcast(change.brakes, change.from);
   remind_at_ = setup_.reactor.host_now() + kBrakeReminderPeriod;
+}
+
+// A daemon killed before the file says so tells it again as if nobody knew: in doubt it is off.
+void BrakeControl::heard_peer() {
+  const std::vector<Brake> due = brakes_.heard_peer();
+  if (due.empty()) return;
+  spdlog::info("a peer has been heard: {} order(s) about blocking, given before that, are told to the PoP", due.size());
+  setup_.publisher.brakes().publish(brakes_, *setup_.rules, setup_.reactor.host_now());
+  if (mesh_ != nullptr) mesh_->broadcast(due, 0);
 }
 
 void BrakeControl::tell_mitigations() {
@@ -90,7 +101,11 @@ void BrakeControl::say(BrakeSide side, const Brake& brake) const {
 
 void BrakeControl::tick() {
   const HostInstant now = setup_.reactor.host_now();
-  if (now < remind_at_ || !brakes_.any_off()) return;
+  setup_.publisher.brakes().retry(brakes_, now);
+  if (now >= remind_at_ && brakes_.any_off()) remind(now);
+}
+
+void BrakeControl::remind(HostInstant now) {
   remind_at_ = now + kBrakeReminderPeriod;
   std::string named;
   std::size_t off = 0;

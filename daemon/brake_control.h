@@ -35,6 +35,7 @@ class BrakeControl {
     Mitigations& mitigations;
     Publisher& publisher;
     std::function<void(RuleId)> on_turned_on;  // of a rule, by whomever; empty: nobody needs to know
+    bool has_peers = false;
   };
 
   explicit BrakeControl(Setup setup);
@@ -46,7 +47,9 @@ class BrakeControl {
   /// From now on peers are told; null: no longer.
   void use_mesh(Mesh* mesh) { mesh_ = mesh; }
   [[nodiscard]] Status order(const Brakes::Order& order) { return brakes_.order(order, setup_.reactor.wall_now()); }
-  /// Now and then: reminds while something is off.
+  /// A peer has told all that it knows: what was untold until now is told.
+  void heard_peer();
+  /// Now and then: reminds while something is off, and writes again what could not be written.
   void tick();
 
   [[nodiscard]] Brakes& brakes() { return brakes_; }
@@ -58,6 +61,7 @@ class BrakeControl {
  private:
   void on_change(const Brakes::Change& change);
   void tell_mitigations();
+  void remind(HostInstant now);
   [[nodiscard]] std::string what(RuleId rule) const;
   void say(BrakeSide side, const Brake& brake) const;
 

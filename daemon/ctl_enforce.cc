@@ -33,18 +33,21 @@ std::string enforce_view(const Fields& answer, const ViewContext& context) {
     text = "BLOCKING IS OFF: this node blocks nobody; it goes on counting.\n";
   CtlTable table(
       {{"WHAT"}, {"WHERE"}, {"BLOCKING"}, {"SINCE (" + local_zone(context.now) + ")", true}, {"BY"}, {"REASON"}});
+  bool untold = false;
   for (const Fields& order : answer.list("orders")) {
     const auto since = order.time("ordered_at");
     const std::string origin = order.text("origin");
+    untold = untold || !order.flag("told").value_or(true);
     table.add({order.has("rule") ? order.text("rule") : "everything",
                order.text("scope") == "pop" ? "PoP" : "this node", order.flag("off").value_or(false) ? "OFF" : "on",
                since ? local_time(*since, context.now) : "-",
                order.text("ordered_by") + (origin == "operator" ? "" : " (" + origin + ")"), order.text("reason")});
   }
   if (!table.empty()) text += "\n" + table.text();
+  if (untold) text += "This node has not heard a peer since it started: it tells its orders for the PoP when it has.\n";
   text += peers_text(answer);
   if (!answer.flag("written").value_or(true)) {
-    text += "The last order could not be written to state_dir: a reboot would forget it.\n";
+    text += "The last order is not written to state_dir: until it is (it is tried again), a reboot would forget it.\n";
   }
   return text;
 }

@@ -185,7 +185,7 @@ Status PopDaemon::open_admin() {
                           const std::vector<std::byte>& block) { return apply_config(wanted, rules, block); }});
   orders_.emplace(OperatorOrders::Setup{*views_, pipeline_->mitigations(), pipeline_->publisher(),
                                         pipeline_->memcached(), *reload_});
-  operator_brakes_.emplace(pipeline_->brakes(), pipeline_->rules(), pipeline_->publisher(), pipeline_->mesh());
+  operator_brakes_.emplace(loop_, pipeline_->brakes(), pipeline_->rules(), pipeline_->publisher(), pipeline_->mesh());
   add_operator_routes(*admin_, *views_, *orders_, *operator_brakes_,
                       [this](const MetricVisitor& visitor) { visit(visitor); });
   return {};

@@ -4,6 +4,9 @@
 // blocks too much of the PoP.
 //
 // Threads: the event loop's.
+// Invariants: 1. A rule that is off by itself already is not ordered off again.
+//             2. A fuse never turns anything on.
+// Limits: kFusedRulesMax rules; the figures of the peers of the mesh, those that were heard within kFuseHeardWithin.
 #pragma once
 
 #include <vector>

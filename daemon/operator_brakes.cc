@@ -2,7 +2,9 @@
 #include "daemon/operator_brakes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "daemon/hash_text.h"
 #include "daemon/operator_views.h"
@@ -15,6 +17,9 @@ namespace {
 using nlohmann::json;
 
 constexpr BrakeSide kSides[] = {BrakeSide::kPop, BrakeSide::kNode};
+constexpr milliseconds kDiskPoll{2};
+constexpr int kBadRequest = 400;
+constexpr int kConflict = 409;
 constexpr std::string_view kFields[] = {"state", "rule", "pop", "reason"};
 
 std::string shown(const json& value) { return value.dump(-1, ' ', true, json::error_handler_t::replace); }
@@ -43,10 +48,17 @@ Status check_fields(const json& body) {
 
 }  // namespace
 
+OperatorBrakes::OperatorBrakes(Reactor& reactor, BrakeControl& control, const SharedRules& rules,
+                               const Publisher& publisher, const Mesh* mesh)
+    : reactor_(reactor), control_(control), rules_(rules), publisher_(publisher), mesh_(mesh), poll_(reactor, [this] {
+        answer_waiting();
+      }) {}
+
 json OperatorBrakes::entry(BrakeSide side, const Brake& brake) const {
   return {{"scope", side == BrakeSide::kPop ? "pop" : "node"},
           {"rule", brake.rule == kEveryRule ? json(nullptr) : json(control_.name_of(brake.rule))},
           {"off", brake.off},
+          {"told", !control_.brakes().is_untold(side, brake.rule)},
           {"origin", brake_origin_name(brake.origin)},
           {"ordered_by", brake.ordered_by},
           {"ordered_at", time_text(brake.ordered_at)},
@@ -90,19 +102,43 @@ Result<RuleId> OperatorBrakes::rule_named(const std::string& name) const {
   return Error{"rule: found " + shown(name) + ", allowed: the name of a rule of this node, or one that is listed here"};
 }
 
-Status OperatorBrakes::order(const json& body) {
-  if (Status checked = check_fields(body); !checked) return checked;
+Result<Brakes::Order> OperatorBrakes::order_of(const json& body) const {
+  if (Status checked = check_fields(body); !checked) return Error{checked.error()};
   RuleId rule = kEveryRule;
   if (body.contains("rule")) {
     const Result<RuleId> named = rule_named(body["rule"].get<std::string>());
     if (!named) return Error{named.error()};
     rule = *named;
   }
-  return control_.order({.side = body.value("pop", false) ? BrakeSide::kPop : BrakeSide::kNode,
-                         .rule = rule,
-                         .off = body["state"] == "off",
-                         .origin = BrakeOrigin::kOperator,
-                         .reason = body.value("reason", "")});
+  return Brakes::Order{.side = body.value("pop", false) ? BrakeSide::kPop : BrakeSide::kNode,
+                       .rule = rule,
+                       .off = body["state"] == "off",
+                       .origin = BrakeOrigin::kOperator,
+                       .reason = body.value("reason", "")};
+}
+
+void OperatorBrakes::order(const json& body, AnswerFunction answer) {
+  const auto refuse = [&](int status, const std::string& text) {
+    const Refusal refusal{.status = status, .text = text};
+    answer(nullptr, &refusal);
+  };
+  const Result<Brakes::Order> order = order_of(body);
+  if (!order) return refuse(kBadRequest, order.error());
+  if (const Status ordered = control_.order(*order); !ordered) return refuse(kConflict, ordered.error());
+  waiting_.push_back({std::move(answer), reactor_.host_now() + kEnforceAnswerWait});
+  answer_waiting();
+}
+
+void OperatorBrakes::answer_waiting() {
+  const bool is_pending = publisher_.brakes().is_pending();
+  const HostInstant now = reactor_.host_now();
+  const auto due = std::partition(waiting_.begin(), waiting_.end(),
+                                  [&](const Waiting& one) { return is_pending && now < one.until; });
+  const std::vector<Waiting> answered(std::make_move_iterator(due), std::make_move_iterator(waiting_.end()));
+  waiting_.erase(due, waiting_.end());
+  const json said = answered.empty() ? json() : show();
+  for (const Waiting& one : answered) one.answer(&said, nullptr);
+  if (!waiting_.empty()) poll_.start_once(kDiskPoll);
 }
 
 }  // namespace popgate

@@ -99,11 +99,10 @@ OperatorOrders::AnswerFunction replier(AdminReply reply) {
   };
 }
 
-void order_brake(OperatorBrakes& brakes, const AdminRequest& request, AdminReply& reply) {
+void order_brake(OperatorBrakes& brakes, const AdminRequest& request, AdminReply reply) {
   const Result<json> body = parse_admin_body(request.body);
   if (!body) return refuse(reply, kBadRequest, body.error());
-  if (const Status ordered = brakes.order(*body); !ordered) return refuse(reply, kBadRequest, ordered.error());
-  answer(reply, brakes.show());
+  brakes.order(*body, replier(std::move(reply)));
 }
 
 using BodyOrder = void (OperatorOrders::*)(const json&, const OperatorOrders::AnswerFunction&);
@@ -122,7 +121,7 @@ void add_operator_routes(AdminServer& server, const OperatorViews& views, Operat
                          OperatorBrakes& brakes, std::function<void(const MetricVisitor&)> visit) {
   server.route("GET", "/enforce", [&](const AdminRequest&, AdminReply reply) { answer(reply, brakes.show()); });
   server.route("POST", "/enforce",
-               [&](const AdminRequest& request, AdminReply reply) { order_brake(brakes, request, reply); });
+               [&](const AdminRequest& request, AdminReply reply) { order_brake(brakes, request, std::move(reply)); });
   server.route("GET", "/status", [&](const AdminRequest&, AdminReply reply) { answer(reply, views.status()); });
   server.route("GET", "/ready", [&](const AdminRequest&, AdminReply reply) { show_readiness(views, reply); });
   server.route("GET", "/peers", [&](const AdminRequest&, AdminReply reply) { answer(reply, views.peers()); });

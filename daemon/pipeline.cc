@@ -114,9 +114,9 @@ void Pipeline::take_over() {
   const Restored restored = publisher_->restore(
       [this](Mitigation entry) { mitigations_->restore(std::move(entry), setup_.reactor.host_now()); }, now,
       setup_.reactor.wall_now());
-  brakes_ = std::make_unique<BrakeControl>(BrakeControl::Setup{config_.node, setup_.reactor, rules_, rule_names_,
-                                                               *ledger_, *mitigations_, *publisher_,
-                                                               [this](RuleId rule) { fuses_->reset(rule); }});
+  brakes_ = std::make_unique<BrakeControl>(
+      BrakeControl::Setup{config_.node, setup_.reactor, rules_, rule_names_, *ledger_, *mitigations_, *publisher_,
+                          [this](RuleId rule) { fuses_->reset(rule); }, config_.mesh.has_value()});
   fuses_ = std::make_unique<FuseControl>(FuseControl::Setup{setup_.reactor, rules_, *brakes_});
   brakes_->restore();
   publisher_->reconcile([this](const Key& key) { return mitigations_->enforcement(key, setup_.reactor.host_now()); },
@@ -138,29 +138,34 @@ Status Pipeline::start() {
 
 Status Pipeline::join_mesh() {
   if (!config_.mesh) return {};
-  Result<std::unique_ptr<Mesh>> mesh =
-      Mesh::start(setup_.reactor, setup_.to_peers,
-                  {.pop = config_.pop,
-                   .node = config_.node,
-                   .incarnation = incarnation_,
-                   .secret_id = secret_id(config_.secrets.first),
-                   .second_secret = second_secret_name(config_.secrets),
-                   .rules_revision = rules_->revision(),
-                   .listen = config_.mesh->listen,
-                   .peers = config_.mesh->peers,
-                   .seed = seeds_(),
-                   .timings = {},
-                   .brakes = &brakes_->brakes(),
-                   .figures = [this] { return figures(); },
-                   .on_snapshot = [this](const std::string&) { mitigations_->allow_originating(0); },
-                   .count_lag = [this] { return store_->lag(); }},
-                  *mitigations_);
+  Result<std::unique_ptr<Mesh>> mesh = Mesh::start(setup_.reactor, setup_.to_peers,
+                                                   {.pop = config_.pop,
+                                                    .node = config_.node,
+                                                    .incarnation = incarnation_,
+                                                    .secret_id = secret_id(config_.secrets.first),
+                                                    .second_secret = second_secret_name(config_.secrets),
+                                                    .rules_revision = rules_->revision(),
+                                                    .listen = config_.mesh->listen,
+                                                    .peers = config_.mesh->peers,
+                                                    .seed = seeds_(),
+                                                    .timings = {},
+                                                    .brakes = &brakes_->brakes(),
+                                                    .figures = [this] { return figures(); },
+                                                    .on_snapshot = [this](const std::string&) { learn_from_peer(); },
+                                                    .count_lag = [this] { return store_->lag(); }},
+                                                   *mitigations_);
   if (!mesh) return Error{mesh.error()};
   mesh_ = *std::move(mesh);
   brakes_->use_mesh(mesh_.get());
   look_at_lags(mesh_->status());  // nobody is heard yet
   fuses_->use_mesh(mesh_.get());
   return {};
+}
+
+// A peer has sent all that it knows.
+void Pipeline::learn_from_peer() {
+  mitigations_->allow_originating(0);
+  brakes_->heard_peer();
 }
 
 wire::NodeFigures Pipeline::figures() const {

@@ -99,7 +99,7 @@ class Pipeline {
   [[nodiscard]] Status open_publish();
   void take_over();
   [[nodiscard]] Status join_mesh();
-  void start_timers();
+  void learn_from_peer();
 
   [[nodiscard]] std::unordered_set<RuleId> mitigated_rules() const;
   [[nodiscard]] wire::NodeFigures figures() const;

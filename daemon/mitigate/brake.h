@@ -21,7 +21,10 @@ inline constexpr RuleId kEveryRule = 0;
 
 /// When it was ordered: microseconds of the orderer's wall clock, or one more than the highest stamp it has seen. So an
 /// order beats every one that its node knew, and, as far as clocks agree, also those it had not heard of yet: a node
-/// that comes up with nothing on disk and is told at once must not lose to orders of last week.
+/// that comes up with nothing on disk and is told at once must not lose to orders of last week. A node that lost its
+/// file and whose clock was set back may give a version twice; content then decides, on every node alike
+/// (stands_over). What such a node is ordered before it has heard a peer is told to nobody under a version that could
+/// lose: Brakes::expect_peers.
 struct BrakeVersion {
   std::uint64_t stamp = 0;
   NodeId node = 0;

@@ -35,18 +35,27 @@ Status Brakes::order(const Order& order, PopInstant wall) {
                  " rules are off by themselves, no more can be; `enforce off` without a "
                  "rule turns everything off"};
   }
+  const bool untold = order.side == BrakeSide::kPop && awaiting_;
+  if (untold) untold_.insert(order.rule);
   ++counts_.ordered;
-  on_change_({order.side, std::span(&brake, 1), 0});
+  on_change_({order.side, std::span(&brake, 1), 0, untold});
   return {};
 }
 
 void Brakes::merge(std::span<const Brake> brakes, NodeId from) {
   std::vector<Brake> changed;
+  std::vector<Brake> kept;
   for (const Brake& brake : brakes) {
     const Brake* held = find(BrakeSide::kPop, brake.rule);
     if (held != nullptr && !stands_over(brake, *held)) {
       ++counts_.unchanged;
-    } else if (brake.version.stamp > kBrakeStampMax || !put(BrakeSide::kPop, brake)) {
+    } else if (brake.version.stamp > kBrakeStampMax) {
+      ++counts_.refused;
+    } else if (held != nullptr && is_in_doubt(*held, brake)) {
+      pass(brake.version.stamp);
+      kept.push_back(given_anew(*held));
+      ++counts_.kept;
+    } else if (!put(BrakeSide::kPop, brake)) {
       ++counts_.refused;
     } else {
       ++counts_.merged;
@@ -54,11 +63,49 @@ void Brakes::merge(std::span<const Brake> brakes, NodeId from) {
     }
   }
   if (!changed.empty()) on_change_({BrakeSide::kPop, changed, from});
+  if (!kept.empty()) on_change_({BrakeSide::kPop, kept, 0, true});
 }
 
-void Brakes::restore(BrakeSide side, const Brake& brake) {
+bool Brakes::is_in_doubt(const Brake& held, const Brake& peers) const {
+  return held.off && !peers.off && untold_.contains(held.rule);
+}
+
+// The same order, past everything that is known by now.
+Brake Brakes::given_anew(Brake held) {
+  held.version = {stamp_ + 1, node_};
+  if (!put(BrakeSide::kPop, held)) POPGATE_ASSERT(false);  // it takes its own place
+  untold_.insert(held.rule);
+  return held;
+}
+
+std::vector<Brake> Brakes::heard_peer() {
+  awaiting_ = false;
+  std::vector<Brake> due;
+  for (const RuleId rule : std::set(untold_)) {
+    const Brake& untold = *find(BrakeSide::kPop, rule);
+    due.push_back(untold.off && untold.version.stamp < stamp_ ? given_anew(untold) : untold);
+  }
+  untold_.clear();
+  return due;
+}
+
+std::vector<Brake> Brakes::told() const {
+  std::vector<Brake> told;
+  for (const auto& [rule, brake] : registers(BrakeSide::kPop)) {
+    if (!untold_.contains(rule)) told.push_back(brake);
+  }
+  return told;
+}
+
+void Brakes::restore(BrakeSide side, const Brake& brake, bool untold) {
   const Brake* held = find(side, brake.rule);
-  if (held == nullptr || stands_over(brake, *held)) (void)put(side, brake);  // a file holds no more than there is room
+  if (held != nullptr && !stands_over(brake, *held)) return;
+  if (!put(side, brake)) return;  // a file holds no more than there is room
+  if (untold && side == BrakeSide::kPop && awaiting_) untold_.insert(brake.rule);
+}
+
+void Brakes::pass(std::uint64_t stamp) {
+  if (stamp <= kBrakeStampMax) stamp_ = std::max(stamp_, stamp);
 }
 
 bool Brakes::put(BrakeSide side, const Brake& brake) {
@@ -76,7 +123,10 @@ bool Brakes::put(BrakeSide side, const Brake& brake) {
 }
 
 void Brakes::drop(BrakeSide side, Registers::iterator place) {
-  if (side == BrakeSide::kPop) digest_ -= brake_hash(place->second);
+  if (side == BrakeSide::kPop) {
+    digest_ -= brake_hash(place->second);
+    untold_.erase(place->first);
+  }
   registers_[static_cast<int>(side)].erase(place);
 }
 
@@ -148,10 +198,15 @@ void Brakes::visit(const MetricVisitor& visitor) const {
     visitor({"popgate_enforcement_off_rules", "rules", "Rules that only log because they were turned off, by scope",
              static_cast<double>(rules_off), false, "scope", name});
   }
+  visitor({"popgate_enforcement_untold", "orders",
+           "Orders for the PoP that no peer was told, because none was heard since this daemon started",
+           static_cast<double>(untold_.size()), false, "", ""});
   const std::pair<std::string_view, std::pair<std::string_view, std::uint64_t>> rows[] = {
       {"popgate_enforcement_orders_total", {"Orders to stop or go on blocking given on this node", counts_.ordered}},
       {"popgate_enforcement_merged_total", {"Peers' orders that changed what holds here", counts_.merged}},
       {"popgate_enforcement_unchanged_total", {"Peers' orders that were known or older", counts_.unchanged}},
+      {"popgate_enforcement_kept_total",
+       {"Own orders to stop that no peer knew yet, kept though a peer had a newer one to go on", counts_.kept}},
       {"popgate_enforcement_refused_total", {"Orders refused: no room, or a stamp absurdly ahead", counts_.refused}},
       {"popgate_enforcement_forgotten_total", {"Old orders to go on, forgotten for room", counts_.forgotten}},
   };

@@ -10,12 +10,20 @@
 //
 // `on` is kept as a register too: a node that was away with an old `off` must find it.
 //
+// A node that has just started may have lost its file, or have a stale one, and its clock may be behind: then it does
+// not know what its former self and its peers have ordered, and its own orders could lose to those that a person gave
+// them to undo. Therefore what it is ordered for the PoP before it has heard a peer is in force here at once, and
+// *untold*: no peer can have given an order that knew it. What peers say meanwhile is taken as ever, but where their
+// `on` stands over an untold `off`, that is given anew with a version past theirs: in doubt it is off. When a peer has
+// said all that it knows, what is untold is told, and from then on is an order like any other.
+//
 //     off for everything   nothing blocks, operators' blocks included: the point is "stop blocking now"
 //     off for a rule       what the rule decided does not block; what an operator blocked by hand under it still does,
 //                          because a fuse must not undo what a person ordered
 //
 // Threads: the event loop's. on_change may read, not change.
 // Invariants: 1. A register never goes back.
+//             2. What is untold was never told to anybody, so that no order can have known it.
 // Limits: kBrakesMax registers for the node and as many for the PoP. At the bound the oldest `on` is forgotten (a node
 //         that was away for as long may then bring its `off` back, loudly); when all are `off`, further orders are
 //         refused and counted. kBrakeStampMax: the year 2255.
@@ -24,6 +32,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,6 +64,7 @@ class Brakes {
     BrakeSide side;
     std::span<const Brake> brakes;  // never empty
     NodeId from = 0;                // the peer that told; 0: ordered here, or restored
+    bool untold = false;            // not for the peers yet
   };
   using OnChange = std::function<void(const Change&)>;
 
@@ -73,8 +83,21 @@ class Brakes {
   [[nodiscard]] Status order(const Order& order, PopInstant wall);
   /// Registers of the PoP, from a peer.
   void merge(std::span<const Brake> brakes, NodeId from);
-  /// From disk. on_change is not called.
-  void restore(BrakeSide side, const Brake& brake);
+  /// From disk. on_change is not called. `untold`: it was when it was written.
+  void restore(BrakeSide side, const Brake& brake, bool untold = false);
+  /// No order from now on has this stamp or an earlier one: it was given before, whatever else is forgotten.
+  void pass(std::uint64_t stamp);
+
+  /// There are peers, and none of them has been heard: see above. Before anything is restored.
+  void expect_peers() { awaiting_ = true; }
+  /// A peer has told all registers that it holds. Returns what was untold, and is to be told now: an `off` past every
+  /// stamp that this node ever passed.
+  [[nodiscard]] std::vector<Brake> heard_peer();
+  [[nodiscard]] bool is_untold(BrakeSide side, RuleId rule) const {
+    return side == BrakeSide::kPop && untold_.contains(rule);
+  }
+  /// What a peer is told when it is greeted: the PoP's registers but for what is untold.
+  [[nodiscard]] std::vector<Brake> told() const;
 
   /// More than kTableRulesOffMax rules are more than workers can be told one by one: then everything is off, because
   /// what was told to stop must not go on.
@@ -97,17 +120,22 @@ class Brakes {
     std::uint64_t ordered = 0;
     std::uint64_t merged = 0;
     std::uint64_t unchanged = 0;
+    std::uint64_t kept = 0;
     std::uint64_t refused = 0;
     std::uint64_t forgotten = 0;
   };
   [[nodiscard]] bool put(BrakeSide side, const Brake& brake);
   [[nodiscard]] bool make_room(BrakeSide side);
+  [[nodiscard]] bool is_in_doubt(const Brake& held, const Brake& peers) const;
+  [[nodiscard]] Brake given_anew(Brake held);
   void drop(BrakeSide side, Registers::iterator place);
 
   std::string node_name_;
   NodeId node_;
   OnChange on_change_;
   Registers registers_[2];
+  bool awaiting_ = false;    // no peer was heard since the start
+  std::set<RuleId> untold_;  // of the PoP's registers
   std::uint64_t stamp_ = 0;
   std::uint64_t digest_ = 0;  // sum of the hashes of the PoP's registers
   Counts counts_;

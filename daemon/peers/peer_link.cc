@@ -81,9 +81,7 @@ void PeerLink::tell(std::span<const Brake> brakes) {
 
 void PeerLink::tell_all_brakes() {
   if (context_.brakes == nullptr) return;
-  std::vector<Brake> all;
-  for (const auto& [rule, brake] : context_.brakes->registers(BrakeSide::kPop)) all.push_back(brake);
-  tell(all);
+  tell(context_.brakes->told());
 }
 
 void PeerLink::say_goodbye() {

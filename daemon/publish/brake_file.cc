@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 
+#include "daemon/durable_file.h"
 #include "libclient/file_descriptor.h"
 
 namespace popgate {
@@ -42,11 +42,11 @@ void append_text(std::string& out, std::string_view text, std::size_t most) {
   out += cut;
 }
 
-void append_register(std::string& out, BrakeSide side, const Brake& brake) {
+void append_register(std::string& out, BrakeSide side, const Brake& brake, bool untold) {
   append(out, static_cast<std::uint8_t>(side));
   append(out, static_cast<std::uint8_t>(brake.off));
   append(out, static_cast<std::uint8_t>(brake.origin));
-  append(out, std::uint8_t{0});
+  append(out, static_cast<std::uint8_t>(untold));
   append(out, brake.rule);
   append(out, brake.version.stamp);
   append(out, brake.version.node);
@@ -88,11 +88,11 @@ class Reader {
   bool whole_ = true;
 };
 
-bool read_register(Reader& reader, std::vector<std::pair<BrakeSide, Brake>>& registers) {
+bool read_register(Reader& reader, std::vector<StoredBrakes::Register>& registers) {
   const auto side = reader.number<std::uint8_t>();
   const auto off = reader.number<std::uint8_t>();
   const auto origin = reader.number<std::uint8_t>();
-  (void)reader.number<std::uint8_t>();
+  const auto untold = reader.number<std::uint8_t>();
   Brake brake;
   brake.rule = reader.number<RuleId>();
   brake.version.stamp = reader.number<std::uint64_t>();
@@ -102,8 +102,8 @@ bool read_register(Reader& reader, std::vector<std::pair<BrakeSide, Brake>>& reg
   brake.reason = reader.text(kReasonBytesMax);
   brake.off = off != 0;
   brake.origin = static_cast<BrakeOrigin>(origin);
-  if (!reader.is_whole() || side > 1 || off > 1 || origin >= kBrakeOrigins) return false;
-  registers.emplace_back(static_cast<BrakeSide>(side), std::move(brake));
+  if (!reader.is_whole() || side > 1 || off > 1 || origin >= kBrakeOrigins || untold > 1) return false;
+  registers.push_back({static_cast<BrakeSide>(side), std::move(brake), untold != 0});
   return true;
 }
 
@@ -123,13 +123,6 @@ Result<std::string> read_all(const std::string& path) {
   return bytes;
 }
 
-Status write_all(const std::string& path, std::string_view bytes) {
-  const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.is_open()) return system_error(path, "cannot create");
-  if (pwrite(fd.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size())) return {};
-  return system_error(path, "cannot write");
-}
-
 }  // namespace
 
 std::string encode_brakes(const Brakes& brakes, NodeId node) {
@@ -141,7 +134,8 @@ std::string encode_brakes(const Brakes& brakes, NodeId node) {
   append(out, node);
   append(out, brakes.stamp());
   for (const BrakeSide side : {BrakeSide::kNode, BrakeSide::kPop}) {
-    for (const auto& [rule, brake] : brakes.registers(side)) append_register(out, side, brake);
+    for (const auto& [rule, brake] : brakes.registers(side))
+      append_register(out, side, brake, brakes.is_untold(side, rule));
   }
   append(out, checksum_of(out));
   return out;
@@ -174,7 +168,7 @@ Result<StoredBrakes> decode_brakes(std::string_view bytes, NodeId node) {
   return stored;
 }
 
-std::optional<StoredBrakes> BrakeFile::load(std::string& note) const {
+std::optional<StoredBrakes> BrakeFile::load_named(std::string& note) const {
   struct stat status = {};
   if (::lstat(path_.c_str(), &status) != 0 && errno == ENOENT) return std::nullopt;
   const Result<std::string> bytes = read_all(path_);
@@ -187,19 +181,21 @@ std::optional<StoredBrakes> BrakeFile::load(std::string& note) const {
   return std::nullopt;
 }
 
-Status BrakeFile::write(const Brakes& brakes) const {
-  const std::string unfinished = path_ + ".new";
-  if (Status written = write_all(unfinished, encode_brakes(brakes, node_)); !written) return written;
-  if (std::rename(unfinished.c_str(), path_.c_str()) == 0) return {};
-  return system_error(path_, "cannot rename");
+// What a daemon had written when it was killed gets its name before anything else is written over it.
+std::optional<StoredBrakes> BrakeFile::load(std::string& note) const {
+  std::optional<StoredBrakes> named = load_named(note);
+  const Result<std::string> bytes = read_all(unfinished_name(path_));
+  if (!bytes) return named;
+  Result<StoredBrakes> unfinished = decode_brakes(*bytes, node_);
+  if (!unfinished || (named && unfinished->stamp < named->stamp)) return named;
+  SystemDisk disk;
+  (void)finish_replacing(disk, path_);  // on a disk that cannot be written it is read again the next time
+  return *std::move(unfinished);
 }
 
-void sync_to_disk(const std::string& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (file.is_open()) (void)fsync(file.get());
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  const FileDescriptor parent(::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
-  if (parent.is_open()) (void)fsync(parent.get());
+Status BrakeFile::write(std::string_view bytes) const {
+  SystemDisk disk;
+  return replace_file(disk, path_, bytes);
 }
 
 }  // namespace popgate

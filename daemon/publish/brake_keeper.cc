@@ -5,18 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <utility>
 
 namespace popgate {
 namespace {
-
-// What is off in either. May be more than the words can tell one by one: then what is off already stays so by itself.
-BrakeEffect off_in_either(const BrakeEffect& now, const BrakeEffect& wanted) {
-  BrakeEffect either{.all = now.all || wanted.all, .rules = {}};
-  std::ranges::set_union(now.rules, wanted.rules, std::back_inserter(either.rules));
-  if (either.rules.size() > kTableRulesOffMax) return {.all = true, .rules = now.rules};
-  return either;
-}
 
 // What is off for everything is not asked: it may go on again, and a rule that was off must not go on with it.
 bool is_off_by_itself(const Brakes& brakes, RuleId rule) {
@@ -30,21 +22,30 @@ bool is_off_by_itself(const Brakes& brakes, RuleId rule) {
 
 BrakeKeeper::BrakeKeeper(TableFile& table, std::unique_ptr<BrakeFile> file, const EventLoop* loop)
     : table_(table), file_(std::move(file)) {
-  if (loop != nullptr) syncing_ = std::make_unique<BackgroundTask>(*loop);
+  if (loop != nullptr) writing_ = std::make_unique<BackgroundTask>(*loop);
+}
+
+BrakeKeeper::~BrakeKeeper() {
+  writing_.reset();
+  if (!next_) return;
+  if (const Status written = file_->write(*next_); !written) spdlog::error("{}", written.error());
 }
 
 void BrakeKeeper::restore(Brakes& brakes, const std::function<RuleId(RuleNumber)>& rule_of, PopInstant wall,
                           std::vector<std::string>& notes) {
   std::string note;
   const auto stored = file_ ? file_->load(note) : std::nullopt;
-  if (!note.empty()) {
+  if (!note.empty() && !stored) {
     notes.push_back(note +
                     "; what was ordered for this node is taken from the table that workers read, and what was "
                     "ordered for the PoP comes from the peers");
   }
+  if (!note.empty() && stored) notes.push_back(note + "; a newer one that had not got its name yet is read");
   if (stored) {
-    for (const auto& [side, brake] : stored->registers) brakes.restore(side, brake);
+    for (const auto& [side, brake, untold] : stored->registers) brakes.restore(side, brake, untold);
+    brakes.pass(stored->stamp);
   }
+  brakes.pass(table_.brakes_stamp());
   if (table_.brakes_stamp() <= (stored ? stored->stamp : 0)) return;
   restoring_ = true;
   const BrakeEffect witness = read_brakes(table_.brakes());
@@ -74,40 +75,57 @@ void BrakeKeeper::finish_restore(const Brakes& brakes, const RuleSet& rules, Hos
 void BrakeKeeper::publish(const Brakes& brakes, const RuleSet& rules, HostInstant now) {
   is_owed_ = restoring_;
   if (is_owed_) return;
-  const BrakeEffect wanted = brakes.effect(rules);
-  write_brakes(table_.brakes(), off_in_either(read_brakes(table_.brakes()), wanted));
-  write(brakes, now);
-  write_brakes(table_.brakes(), wanted);
   table_.store_brakes_stamp(brakes.stamp());
+  write_brakes(table_.brakes(), brakes.effect(rules));
+  write(brakes, now);
 }
 
 void BrakeKeeper::use_rules(const Brakes& brakes, const RuleSet& rules) {
   write_brakes(table_.brakes(), brakes.effect(rules));
 }
 
-void BrakeKeeper::write(const Brakes& brakes, HostInstant now) {
-  const Status status = file_ ? file_->write(brakes) : Status(Error{"no state_dir"});
-  written_ = status.ok();
-  if (written_) return sync();
-  ++unwritten_;
-  if (log_.allow(now))
-    spdlog::error("{}; the order about blocking is in force but a reboot would forget it", status.error());
+void BrakeKeeper::retry(const Brakes& brakes, HostInstant now) {
+  if (!file_ || !failed_ || is_pending() || now < retry_at_) return;
+  write(brakes, now);
 }
 
-void BrakeKeeper::sync() {
-  if (!syncing_) return;
-  sync_again_ = syncing_->is_running();
-  if (sync_again_) return;
-  syncing_->start([path = file_->path()] { sync_to_disk(path); },
-                  [this] {
-                    if (sync_again_) sync();
+void BrakeKeeper::write(const Brakes& brakes, HostInstant now) {
+  if (!file_) return finish_writing(Error{"no state_dir"}, now);
+  if (!writing_) return finish_writing(file_->write(file_->encode(brakes)), now);
+  if (is_pending()) {
+    next_ = file_->encode(brakes);
+  } else {
+    begin_writing(file_->encode(brakes));
+  }
+}
+
+void BrakeKeeper::begin_writing(std::string bytes) {
+  const auto written = std::make_shared<Status>();
+  writing_->start([file = file_.get(), written, bytes = std::move(bytes)] { *written = file->write(bytes); },
+                  [this, written] {
+                    if (next_) return begin_writing(*std::exchange(next_, std::nullopt));
+                    finish_writing(*written, HostClock::now());
                   });
 }
 
+void BrakeKeeper::finish_writing(const Status& written, HostInstant now) {
+  const bool failed_before = std::exchange(failed_, !written);
+  if (!failed_ && failed_before) spdlog::info("{}: orders about blocking are written again", file_->path());
+  if (!failed_) return;
+  retry_at_ = now + kBrakeRetryInterval;
+  ++unwritten_;
+  if (!log_.allow(now)) return;
+  spdlog::error("{}; the order about blocking is in force, but a reboot would forget it until it can be written",
+                written.error());
+}
+
 void BrakeKeeper::visit(const MetricVisitor& visitor) const {
-  visitor({"popgate_publish_brakes_unwritten_total", "orders",
-           "Orders to stop or go on blocking that could not be written to disk.", static_cast<double>(unwritten_), true,
-           "", ""});
+  visitor({"popgate_publish_brakes_unwritten", "",
+           "1 while the latest order to stop or go on blocking is not on disk: a reboot now would forget it.",
+           is_written() ? 0.0 : 1.0, false, "", ""});
+  visitor({"popgate_publish_brakes_unwritten_total", "attempts",
+           "Attempts to write orders about blocking to disk that failed.", static_cast<double>(unwritten_), true, "",
+           ""});
 }
 
 }  // namespace popgate

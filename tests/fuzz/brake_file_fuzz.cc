@@ -21,12 +21,12 @@ void read(const std::string& bytes, NodeId node) {
   const auto stored = decode_brakes(bytes, node);
   if (!stored) return;
   Brakes brakes("node", [](const Brakes::Change&) {});
-  for (const auto& [side, brake] : stored->registers) brakes.restore(side, brake);
+  for (const auto& [side, brake, untold] : stored->registers) brakes.restore(side, brake, untold);
   const auto again = decode_brakes(encode_brakes(brakes, node), node);
   require(again.ok());
   require(again->registers.size() <= stored->registers.size());
   Brakes same("node", [](const Brakes::Change&) {});
-  for (const auto& [side, brake] : again->registers) same.restore(side, brake);
+  for (const auto& [side, brake, untold] : again->registers) same.restore(side, brake, untold);
   require(same.digest() == brakes.digest());
 }
 

@@ -26,6 +26,7 @@ struct Told {
   BrakeSide side;
   std::vector<Brake> brakes;
   NodeId from;
+  bool untold;
 };
 
 class BrakesTest : public testing::Test {
@@ -35,9 +36,10 @@ class BrakesTest : public testing::Test {
   }
 
   std::vector<Told> told;
-  Brakes brakes{"a", [this](const Brakes::Change& change) {
-                  told.push_back({change.side, {change.brakes.begin(), change.brakes.end()}, change.from});
-                }};
+  Brakes brakes{
+      "a", [this](const Brakes::Change& change) {
+        told.push_back({change.side, {change.brakes.begin(), change.brakes.end()}, change.from, change.untold});
+      }};
   const RuleSet rules{{rule_numbered("login", 7), rule_numbered("api", 3)}};
 };
 
@@ -156,6 +158,95 @@ TEST_F(BrakesTest, a_restored_register_tells_nobody_and_does_not_go_back) {
   EXPECT_TRUE(brakes.is_off(6, false));
   EXPECT_EQ(brakes.stamp(), kWallStamp + 10);
   EXPECT_TRUE(told.empty());
+}
+
+// ---- A node that has not heard a peer since it started ----
+
+class UnheardBrakesTest : public BrakesTest {
+ protected:
+  UnheardBrakesTest() { brakes.expect_peers(); }
+  /// What a peer held before: with a later clock than this node's.
+  [[nodiscard]] static Brake peers(bool off, RuleId rule = kEveryRule) {
+    return {rule, off, {kWallStamp + 3'600'000'000, node_id("b")}, {}, kWall, "b", "peer's"};
+  }
+  void hear(const Brake& brake) { brakes.merge(std::span(&brake, 1), node_id("b")); }
+  [[nodiscard]] const Brake& held() const { return *brakes.find(BrakeSide::kPop, kEveryRule); }
+};
+
+TEST_F(UnheardBrakesTest, its_order_for_the_pop_is_in_force_here_and_told_to_nobody_until_a_peer_is_heard) {
+  ASSERT_TRUE(order(BrakeSide::kPop, kEveryRule, true));
+  EXPECT_TRUE(brakes.is_off(kEveryRule, true));
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_TRUE(told[0].untold);
+  EXPECT_TRUE(brakes.told().empty());
+  EXPECT_EQ(brakes.heard_peer(), std::vector{held()});
+  EXPECT_EQ(brakes.told(), std::vector{held()});
+  ASSERT_TRUE(order(BrakeSide::kPop, kEveryRule, false));
+  EXPECT_FALSE(told[1].untold);
+  EXPECT_TRUE(brakes.heard_peer().empty());
+}
+
+TEST_F(UnheardBrakesTest, its_off_stands_over_a_peers_later_on_and_is_told_past_it) {
+  ASSERT_TRUE(order(BrakeSide::kPop, kEveryRule, true));
+  hear(peers(false));
+  EXPECT_TRUE(brakes.is_off(kEveryRule, true));
+  EXPECT_EQ(held().reason, "because");
+  EXPECT_TRUE(stands_over(held(), peers(false)));
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_TRUE(told[1].untold);
+  EXPECT_EQ(told[1].brakes, std::vector{held()}) << "on disk with its new version";
+  EXPECT_EQ(brakes.heard_peer(), std::vector{held()});
+}
+
+TEST_F(UnheardBrakesTest, its_on_does_not_stand_over_a_peers_later_off) {
+  ASSERT_TRUE(order(BrakeSide::kPop, kEveryRule, false));
+  hear(peers(true));
+  EXPECT_EQ(held(), peers(true));
+  EXPECT_TRUE(brakes.heard_peer().empty()) << "the peer's order is not its own to tell";
+}
+
+TEST_F(UnheardBrakesTest, once_told_its_off_is_an_order_like_any_other) {
+  ASSERT_TRUE(order(BrakeSide::kPop, kEveryRule, true));
+  (void)brakes.heard_peer();
+  hear(peers(false));
+  EXPECT_EQ(held(), peers(false));
+}
+
+TEST_F(UnheardBrakesTest, an_order_that_was_told_before_the_restart_is_not_given_anew) {
+  brakes.restore(BrakeSide::kPop, {kEveryRule, true, {kWallStamp, node_id("a")}, {}, kWall, "a", "old"});
+  hear(peers(false));
+  EXPECT_EQ(held(), peers(false));
+}
+
+TEST_F(UnheardBrakesTest, an_order_that_nobody_was_told_before_the_restart_is) {
+  brakes.restore(BrakeSide::kPop, {kEveryRule, true, {kWallStamp, node_id("a")}, {}, kWall, "a", "old"}, true);
+  hear(peers(false));
+  EXPECT_TRUE(brakes.is_off(kEveryRule, true));
+  EXPECT_EQ(brakes.heard_peer().size(), 1U);
+}
+
+TEST_F(UnheardBrakesTest, what_was_off_is_told_past_every_stamp_that_the_node_has_passed) {
+  brakes.restore(BrakeSide::kPop, {kEveryRule, true, {10, node_id("a")}, {}, kWall, "a", "old"}, true);
+  brakes.pass(kWallStamp);  // of a later order, which is forgotten
+  const std::vector<Brake> due = brakes.heard_peer();
+  ASSERT_EQ(due.size(), 1U);
+  EXPECT_EQ(due[0].version.stamp, kWallStamp + 1);
+  EXPECT_EQ(due[0], held());
+  EXPECT_FALSE(brakes.is_untold(BrakeSide::kPop, kEveryRule));
+}
+
+TEST_F(UnheardBrakesTest, an_order_for_the_node_alone_waits_for_nobody) {
+  ASSERT_TRUE(order(BrakeSide::kNode, kEveryRule, true));
+  EXPECT_FALSE(told[0].untold);
+  EXPECT_TRUE(brakes.heard_peer().empty());
+}
+
+TEST_F(BrakesTest, no_order_has_a_stamp_that_was_passed) {
+  brakes.pass(kWallStamp + 5);
+  ASSERT_TRUE(order(BrakeSide::kPop, kEveryRule, true));
+  EXPECT_EQ(brakes.stamp(), kWallStamp + 6);
+  brakes.pass(kBrakeStampMax + 1);
+  EXPECT_EQ(brakes.stamp(), kWallStamp + 6) << "what is absurd is not believed";
 }
 
 }  // namespace

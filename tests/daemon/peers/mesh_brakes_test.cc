@@ -17,12 +17,16 @@ class MeshBrakesTest : public ::testing::Test {
   void make_brakes(const std::string& name) {
     brakes[name] = std::make_unique<Brakes>(name, [this, name](const Brakes::Change& change) {
       const auto& mesh = pop.node(name).mesh;
-      if (change.side == BrakeSide::kPop && mesh != nullptr) mesh->broadcast(change.brakes, change.from);
+      const bool for_peers = change.side == BrakeSide::kPop && !change.untold;
+      if (for_peers && mesh != nullptr) mesh->broadcast(change.brakes, change.from);
     });
   }
   void start(const std::string& name) {
     pop.start(name, [this, name](MeshOptions& options) {
       options.brakes = brakes.at(name).get();
+      options.on_snapshot = [this, name](const std::string&) {
+        pop.node(name).mesh->broadcast(brakes.at(name)->heard_peer(), 0);
+      };
       options.figures = [this, name] { return wire::NodeFigures{brakes.at(name)->digest(), not_enforced, 0, {}}; };
     });
   }
@@ -71,6 +75,29 @@ TEST_F(MeshBrakesTest, a_node_that_was_away_with_an_old_order_gets_the_new_one_a
   EXPECT_TRUE(brakes.at("c")->any_off());
   start("c");
   ASSERT_TRUE(pop.run_until([&] { return all(false); }));
+}
+
+// Its file is lost and its clock is an hour behind: nothing that it can say by itself beats what the PoP was told.
+TEST_F(MeshBrakesTest, off_on_a_node_that_has_lost_its_memory_holds_there_at_once_and_soon_everywhere) {
+  start_all();
+  order("a", BrakeSide::kPop, true);
+  order("a", BrakeSide::kPop, false);
+  ASSERT_TRUE(pop.run_until([&] { return brakes.at("c")->digest() == brakes.at("a")->digest(); }));
+  pop.kill("c");
+  make_brakes("c");
+  Brakes& c = *brakes.at("c");
+  c.expect_peers();
+  const Brakes::Order off{.side = BrakeSide::kPop, .rule = kEveryRule, .off = true, .reason = "again"};
+  ASSERT_TRUE(c.order(off, PopClock::now() - std::chrono::hours(1)));
+  EXPECT_TRUE(c.any_off());
+  start("c");
+  ASSERT_TRUE(pop.run_until([&] {
+    EXPECT_TRUE(c.any_off());
+    return all(true);
+  }));
+  EXPECT_EQ(brakes.at("a")->find(BrakeSide::kPop, kEveryRule)->reason, "again");
+  order("b", BrakeSide::kPop, false);
+  ASSERT_TRUE(pop.run_until([&] { return all(false); })) << "from then on it is an order like any other";
 }
 
 TEST_F(MeshBrakesTest, an_order_passes_over_a_node_that_hears_both) {

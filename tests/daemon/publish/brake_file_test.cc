@@ -35,21 +35,21 @@ class BrakeFileTest : public testing::Test {
 };
 
 TEST_F(BrakeFileTest, what_was_written_is_read) {
-  ASSERT_TRUE(file_.write(brakes_));
+  ASSERT_TRUE(file_.write(file_.encode(brakes_)));
   std::string note;
   const auto stored = file_.load(note);
   EXPECT_EQ(note, "");
   ASSERT_TRUE(stored);
   EXPECT_EQ(stored->stamp, brakes_.stamp());
   Brakes again("a", ignore);
-  for (const auto& [side, brake] : stored->registers) again.restore(side, brake);
+  for (const auto& [side, brake, untold] : stored->registers) again.restore(side, brake, untold);
   for (const BrakeSide side : {BrakeSide::kNode, BrakeSide::kPop}) {
     EXPECT_EQ(again.registers(side), brakes_.registers(side));
   }
 }
 
 TEST_F(BrakeFileTest, the_file_is_its_owners_alone_and_nothing_unfinished_stays) {
-  ASSERT_TRUE(file_.write(brakes_));
+  ASSERT_TRUE(file_.write(file_.encode(brakes_)));
   struct stat status = {};
   ASSERT_EQ(stat(file_.path().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0600U);
@@ -103,10 +103,73 @@ TEST_F(BrakeFileTest, what_is_no_plain_file_is_refused_without_waiting) {
 
 TEST_F(BrakeFileTest, a_folder_that_is_not_there_is_an_error_with_its_name) {
   const BrakeFile nowhere(folder_.file("none/brakes"), kNode);
-  const Status written = nowhere.write(brakes_);
+  const Status written = nowhere.write(nowhere.encode(brakes_));
   ASSERT_FALSE(written);
   EXPECT_THAT(written.error(), HasSubstr(folder_.file("none/brakes")));
-  sync_to_disk(nowhere.path());  // nothing to wait for
+}
+
+TEST_F(BrakeFileTest, what_was_told_to_nobody_is_still_so_when_it_is_read) {
+  brakes_.expect_peers();
+  ASSERT_TRUE(brakes_.order({BrakeSide::kPop, 11, true, BrakeOrigin::kOperator, "late"}, kWall));
+  const auto stored = decode_brakes(file_.encode(brakes_), kNode);
+  ASSERT_TRUE(stored);
+  Brakes again("a", ignore);
+  again.expect_peers();
+  for (const auto& [side, brake, untold] : stored->registers) again.restore(side, brake, untold);
+  for (const RuleId rule : {kEveryRule, RuleId{9}}) EXPECT_FALSE(again.is_untold(BrakeSide::kPop, rule)) << rule;
+  EXPECT_TRUE(again.is_untold(BrakeSide::kPop, 11));
+}
+
+// ---- A daemon that was killed while it wrote ----
+
+class UnfinishedBrakeFileTest : public BrakeFileTest {
+ protected:
+  UnfinishedBrakeFileTest() {
+    EXPECT_TRUE(file_.write(file_.encode(brakes_)));
+    EXPECT_TRUE(brakes_.order({BrakeSide::kNode, kEveryRule, true, BrakeOrigin::kOperator, "newer"}, kWall));
+    newer_ = file_.encode(brakes_);
+  }
+  void leave_unfinished(const std::string& bytes) const {
+    std::ofstream(file_.path() + ".new", std::ios::binary) << bytes;
+  }
+  [[nodiscard]] bool has_newer() const {
+    std::string note;
+    const auto stored = file_.load(note);
+    EXPECT_EQ(note, "");
+    return stored && stored->stamp == brakes_.stamp();
+  }
+  std::string newer_;
+};
+
+TEST_F(UnfinishedBrakeFileTest, whole_one_is_read_and_gets_its_name) {
+  leave_unfinished(newer_);
+  EXPECT_TRUE(has_newer());
+  EXPECT_FALSE(std::filesystem::exists(file_.path() + ".new"));
+  EXPECT_TRUE(has_newer()) << "a write that fails must not take it";
+}
+
+TEST_F(UnfinishedBrakeFileTest, cut_one_is_ignored_wherever_it_was_cut) {
+  for (std::size_t bytes = 0; bytes < newer_.size(); ++bytes) {
+    leave_unfinished(newer_.substr(0, bytes));
+    EXPECT_FALSE(has_newer()) << bytes;
+  }
+}
+
+TEST_F(UnfinishedBrakeFileTest, one_that_is_older_than_the_file_is_ignored) {
+  const std::string older = encode_brakes(Brakes("a", ignore), kNode);
+  ASSERT_TRUE(file_.write(newer_));
+  leave_unfinished(older);
+  EXPECT_TRUE(has_newer());
+}
+
+TEST_F(UnfinishedBrakeFileTest, one_beside_a_damaged_file_is_read_and_the_damage_is_told) {
+  damage("rubbish");
+  leave_unfinished(newer_);
+  std::string note;
+  const auto stored = file_.load(note);
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(stored->stamp, brakes_.stamp());
+  EXPECT_THAT(note, HasSubstr("renamed to " + file_.path() + ".refused"));
 }
 
 TEST_F(BrakeFileTest, the_most_registers_with_the_longest_texts_fit) {
@@ -116,7 +179,7 @@ TEST_F(BrakeFileTest, the_most_registers_with_the_longest_texts_fit) {
       ASSERT_TRUE(full.order({side, rule, true, BrakeOrigin::kOperator, std::string(kReasonBytesMax, 'r')}, kWall));
     }
   }
-  ASSERT_TRUE(file_.write(full));
+  ASSERT_TRUE(file_.write(file_.encode(full)));
   std::string note;
   const auto stored = file_.load(note);
   ASSERT_TRUE(stored) << note;

@@ -68,6 +68,13 @@ class BrakeKeeperTest : public testing::Test {
     EXPECT_TRUE(answer.live);
     return (answer.flags & kTableFlagLogOnly) == 0;
   }
+  double figure(std::string_view name) const {
+    double value = -1;
+    publisher_->brakes().visit([&](const Metric& metric) {
+      if (metric.name == name) value = metric.value;
+    });
+    return value;
+  }
   [[nodiscard]] std::string brakes_path() const { return state_.file("brakes"); }
 
   TestFolder run_;
@@ -176,6 +183,46 @@ TEST_F(BrakeKeeperTest, a_file_that_cannot_be_written_keeps_nothing_from_being_o
   start();
   EXPECT_TRUE(blocks());
   EXPECT_THAT(notes_, IsEmpty());
+}
+
+TEST_F(BrakeKeeperTest, what_could_not_be_written_is_written_by_itself_when_that_is_possible_after_a_pause) {
+  std::filesystem::create_directory(brakes_path() + ".new");
+  order(kEveryRule, true);
+  EXPECT_EQ(figure("popgate_publish_brakes_unwritten"), 1);
+  EXPECT_EQ(figure("popgate_publish_brakes_unwritten_total"), 1);
+  for (int i = 0; i < 5; ++i) {
+    now_ += kBrakeRetryInterval / 5;
+    publisher_->brakes().retry(*brakes_, now_);
+  }
+  EXPECT_EQ(figure("popgate_publish_brakes_unwritten_total"), 2) << "one try a second";
+  std::filesystem::remove(brakes_path() + ".new");
+  now_ += kBrakeRetryInterval;
+  publisher_->brakes().retry(*brakes_, now_);
+  EXPECT_TRUE(publisher_->brakes().is_written());
+  EXPECT_EQ(figure("popgate_publish_brakes_unwritten"), 0);
+  crash();
+  std::filesystem::remove_all(run_.file("mitigations.table"));  // a reboot
+  start();
+  EXPECT_FALSE(blocks());
+}
+
+TEST_F(BrakeKeeperTest, what_is_written_is_not_written_again) {
+  order(kEveryRule, true);
+  std::filesystem::remove(brakes_path());
+  now_ += hours(1);
+  publisher_->brakes().retry(*brakes_, now_);
+  EXPECT_FALSE(std::filesystem::exists(brakes_path()));
+}
+
+TEST_F(BrakeKeeperTest, no_order_after_a_lost_file_has_a_version_that_the_table_has_seen) {
+  order(kEveryRule, true);
+  order(kEveryRule, false);
+  const BrakeVersion given = brakes_->find(BrakeSide::kNode, kEveryRule)->version;
+  crash();
+  std::filesystem::remove(brakes_path());
+  start();
+  ASSERT_TRUE(brakes_->order({.side = BrakeSide::kPop, .rule = kEveryRule, .off = true}, kWall - hours(1)));
+  EXPECT_GT(brakes_->find(BrakeSide::kPop, kEveryRule)->version, given);
 }
 
 TEST_F(BrakeKeeperTest, an_order_to_go_on_that_never_reached_the_disk_is_forgotten_and_the_brake_stays_on) {
