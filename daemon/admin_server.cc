@@ -14,6 +14,8 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/printable_text.h"
+
 namespace popgate {
 namespace {
 
@@ -46,13 +48,6 @@ std::string take_body(evhttp_request* request) {
 }
 
 constexpr std::size_t kLoggedPathBytesMax = 100;
-
-// What a client wrote, fit for a log line.
-std::string printable(std::string_view path) {
-  std::string text(path.substr(0, kLoggedPathBytesMax));
-  for (char& c : text) c = c < 0x20 || c > 0x7e ? '?' : c;
-  return text;
-}
 
 timeval to_timeval(std::chrono::milliseconds duration) {
   return {.tv_sec = duration.count() / 1000, .tv_usec = duration.count() % 1000 * 1000};
@@ -164,7 +159,7 @@ void AdminServer::receive(evhttp_request* request) {
     return reply.error(403, "found another user, allowed: root, the daemon's user and members of admin_socket_group");
   }
   if (raw.method != "GET" && raw.method != "HEAD")
-    spdlog::info("admin socket: {} {} by {}", raw.method, printable(raw.path), peer->text());
+    spdlog::info("admin socket: {} {} by {}", raw.method, printable_ascii(raw.path, kLoggedPathBytesMax), peer->text());
   if (raw.body.size() > kAdminBodyBytesMax) {
     return reply.error(
         413, "a body of " + std::to_string(raw.body.size()) + " bytes, allowed: " + std::to_string(kAdminBodyBytesMax));

@@ -8,6 +8,7 @@
 #include "daemon/collect/ledger.h"
 #include "daemon/peers/hello.h"
 #include "daemon/peers/mesh.h"
+#include "daemon/printable_text.h"
 #include "daemon/publish/publisher.h"
 #include "daemon/rule_names.h"
 

@@ -2,12 +2,12 @@
 #include "daemon/certificate_name.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <vector>
 
 #include "daemon/config_options.h"
 #include "daemon/openssl_handle.h"
+#include "daemon/printable_text.h"
 
 namespace popgate {
 namespace {
@@ -20,12 +20,7 @@ std::string_view text_of(const ASN1_STRING* string) {
           static_cast<std::size_t>(ASN1_STRING_length(string))};
 }
 
-std::string shown(std::string_view text) {
-  std::string clean(text.substr(0, kShownBytesMax));
-  std::replace_if(
-      clean.begin(), clean.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
-  return '"' + clean + (text.size() > kShownBytesMax ? "...\"" : "\"");
-}
+std::string shown(std::string_view text) { return '"' + printable_ascii(text, kShownBytesMax) + '"'; }
 
 /// The URIs of our scheme among the certificate's names, whatever stands behind it.
 std::vector<std::string> uris_of(const X509* certificate) {

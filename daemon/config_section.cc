@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <tuple>
 
 #include "daemon/duration.h"
 #include "daemon/near_name.h"
+#include "daemon/printable_text.h"
 #include "daemon/result.h"
 
 namespace popgate {
@@ -38,14 +38,8 @@ std::string found_text(const YamlValue& value) {
   if (!value.exists() || value.kind() == YamlKind::kNull) return "nothing";
   if (value.kind() == YamlKind::kList) return "a list of " + std::to_string(value.count());
   if (value.kind() == YamlKind::kMap) return "a map";
-  std::string text = "\"";
-  for (const char c : value.text().substr(0, kFoundBytesMax)) {
-    char printable[8];
-    const auto byte = static_cast<unsigned char>(c);
-    std::snprintf(printable, sizeof printable, byte < 0x20 || byte == 0x7f ? "\\x%02x" : "%c", byte);
-    text += printable;
-  }
-  return text + (value.text().size() > kFoundBytesMax ? "…\"" : "\"");
+  return "\"" + escaped_controls(std::string_view(value.text()).substr(0, kFoundBytesMax)) +
+         (value.text().size() > kFoundBytesMax ? "…\"" : "\"");
 }
 
 void FaultList::add(const YamlValue& at, std::string field, std::string found, std::string allowed) {

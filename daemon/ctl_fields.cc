@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/ctl_text.h"
+#include "daemon/printable_text.h"
 
 namespace popgate {
 namespace {
@@ -25,7 +26,7 @@ bool Fields::has(const char* name) const { return !at(name).is_null(); }
 
 std::string Fields::text(const char* name) const {
   const nlohmann::json& value = at(name);
-  return value.is_string() ? printable(value.get_ref<const std::string&>()) : "-";
+  return value.is_string() ? escaped_controls(value.get_ref<const std::string&>()) : "-";
 }
 
 std::optional<double> Fields::number(const char* name) const {
@@ -71,7 +72,7 @@ std::vector<std::string> Fields::texts(const char* name) const {
   const nlohmann::json& value = at(name);
   if (!value.is_array()) return texts;
   for (const nlohmann::json& text : value) {
-    if (text.is_string()) texts.push_back(printable(text.get_ref<const std::string&>()));
+    if (text.is_string()) texts.push_back(escaped_controls(text.get_ref<const std::string&>()));
   }
   return texts;
 }

@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include <cstdint>
-#include <cstdio>
 
 namespace popgate {
 namespace {
@@ -27,26 +26,7 @@ std::string formatted(const tm& calendar, const char* format) {
   return {buffer, strftime(buffer, sizeof buffer, format, &calendar)};
 }
 
-bool is_control(unsigned char byte) { return byte < 0x20 || byte == 0x7f; }
-
 }  // namespace
-
-std::string printable(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F are control characters too.
-    const bool is_c1 = byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    if (!is_control(byte) && !is_c1) {
-      out.push_back(text[i]);
-      continue;
-    }
-    char escaped[8];
-    std::snprintf(escaped, sizeof escaped, "\\x%02x", is_c1 ? static_cast<unsigned char>(text[++i]) : byte);
-    out += escaped;
-  }
-  return out;
-}
 
 std::string remaining_text(milliseconds duration) {
   if (duration <= milliseconds(0)) return "0s";

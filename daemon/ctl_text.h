@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words for people: what is left of a duration, when that is on their own clock, and text from elsewhere that cannot
-// play with their terminal.
+// Words for people: what is left of a duration, and when that is on their own clock.
 //
 // Threads: pure functions, but for the time zone, which is the process's.
 #pragma once
@@ -14,9 +13,6 @@
 #include "libclient/instant.h"
 
 namespace popgate {
-
-/// Control characters as \xNN: an operator's reason on another node must not move the cursor on this one.
-[[nodiscard]] std::string printable(std::string_view text);
 
 /// The two largest units, "4m 12s", "2d 3h"; below a minute "12s", below a second "350ms". Seconds are rounded up: what
 /// still lasts is never "0s".

@@ -4,24 +4,20 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
+#include "daemon/file_error.h"
+#include "daemon/whole_write.h"
 #include "libclient/file_descriptor.h"
 
 namespace popgate {
 namespace {
 
-Error system_error(const std::string& path, const char* what) {
-  return Error{path + ": " + what + ": " + std::strerror(errno)};
-}
-
 Status sync_opened(const std::string& path, int flags) {
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
-  if (!fd.is_open()) return system_error(path, "cannot open to sync it");
-  if (::fsync(fd.get()) != 0) return system_error(path, "cannot sync");
+  if (!fd.is_open()) return file_error(path, "cannot open to sync it");
+  if (::fsync(fd.get()) != 0) return file_error(path, "cannot sync");
   return {};
 }
 
@@ -30,13 +26,8 @@ Status sync_opened(const std::string& path, int flags) {
 Status SystemDisk::write(const std::string& path, std::string_view bytes) {
   const FileDescriptor fd(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-  if (!fd.is_open()) return system_error(path, "cannot create");
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error(path, "cannot write");
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (!fd.is_open()) return file_error(path, "cannot create");
+  if (!write_whole(fd.get(), bytes)) return file_error(path, "cannot write");
   return {};
 }
 
@@ -44,7 +35,7 @@ Status SystemDisk::sync(const std::string& path) { return sync_opened(path, O_NO
 
 Status SystemDisk::rename(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) == 0) return {};
-  return system_error(to, "cannot rename");
+  return file_error(to, "cannot rename");
 }
 
 Status SystemDisk::sync_folder(const std::string& folder) { return sync_opened(folder, O_DIRECTORY); }

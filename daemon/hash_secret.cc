@@ -7,10 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "daemon/durable_file.h"
+#include "daemon/file_error.h"
 #include "daemon/private_file.h"
+#include "daemon/whole_write.h"
 #include "libclient/file_descriptor.h"
 #include "libclient/hex.h"
 
@@ -18,10 +19,6 @@ namespace popgate {
 namespace {
 
 constexpr std::size_t kFileBytesMax = 1024;  // more than a secret has, so that an error can count them
-
-Error system_error(const std::string& path, const char* what) {
-  return {path + ": cannot " + what + ": " + std::strerror(errno)};
-}
 
 std::string hex_text(const HashSecret& secret) {
   std::string text;
@@ -32,32 +29,22 @@ std::string hex_text(const HashSecret& secret) {
   return text + "\n";
 }
 
-bool write_all(int descriptor, const std::string& text) {
-  std::size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t count = write(descriptor, text.data() + written, text.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    written += static_cast<std::size_t>(count);
-  }
-  return fsync(descriptor) == 0;
-}
-
 /// Written and synced beside its place and linked there whole: link() does not replace what another process was quicker
 /// to make. The folder is synced too: a node whose secret a loss of power took would make another one, and know none of
 /// its blocks.
 Status create(const std::string& path, bool& is_new) {
   HashSecret secret;
   if (getrandom(secret.bytes.data(), secret.bytes.size(), 0) != static_cast<ssize_t>(secret.bytes.size()))
-    return system_error(path, "get random numbers for it");
+    return file_error(path, "cannot get random numbers for it");
   const std::string draft = path + "." + std::to_string(getpid()) + ".new";
   unlink(draft.c_str());
   const FileDescriptor file(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file.is_open()) return system_error(draft, "create it");
+  if (!file.is_open()) return file_error(draft, "cannot create it");
   Status status;
-  if (!write_all(file.get(), hex_text(secret))) status = system_error(draft, "write it");
+  if (!write_whole(file.get(), hex_text(secret)) || fsync(file.get()) != 0)
+    status = file_error(draft, "cannot write it");
   is_new = status.ok() && link(draft.c_str(), path.c_str()) == 0;
-  if (status && !is_new && errno != EEXIST) status = system_error(path, "create it");
+  if (status && !is_new && errno != EEXIST) status = file_error(path, "cannot create it");
   unlink(draft.c_str());
   if (is_new && status) {
     SystemDisk disk;

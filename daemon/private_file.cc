@@ -7,16 +7,12 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 
+#include "daemon/file_error.h"
 #include "libclient/file_descriptor.h"
 
 namespace popgate {
 namespace {
-
-Error system_error(const std::string& path, const char* what) {
-  return {path + ": cannot " + what + ": " + std::strerror(errno)};
-}
 
 Status check_private(const std::string& path, const struct stat& about, const std::string& what) {
   if ((about.st_mode & 077) != 0) {
@@ -37,7 +33,7 @@ Result<std::string> read_whole(const std::string& path, int descriptor, std::siz
   while (bytes < text.size()) {
     const ssize_t count = read(descriptor, text.data() + bytes, text.size() - bytes);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error(path, "read it");
+    if (count < 0) return file_error(path, "cannot read it");
     if (count == 0) break;
     bytes += static_cast<std::size_t>(count);
   }
@@ -51,9 +47,9 @@ Result<std::string> read_whole(const std::string& path, int descriptor, std::siz
 /// `what`: the secret that must be private; null: anybody may read the file.
 Result<std::string> read_file(const std::string& path, std::size_t bytes_max, const std::string* what) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.is_open()) return system_error(path, "open it");
+  if (!file.is_open()) return file_error(path, "cannot open it");
   struct stat about {};
-  if (fstat(file.get(), &about) != 0) return system_error(path, "look at it");
+  if (fstat(file.get(), &about) != 0) return file_error(path, "cannot look at it");
   if (!S_ISREG(about.st_mode)) return Error{path + ": found something that is not a file, allowed: a file"};
   if (what != nullptr) {
     if (Status is_private = check_private(path, about, *what); !is_private) return Error{is_private.error()};

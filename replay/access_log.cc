@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replay/access_log.h"
 
-#include <cstdio>
+#include "daemon/printable_text.h"
 
 namespace popgate {
 namespace {
 
 constexpr std::size_t kSampleBytes = 120;
-
-std::string printable(std::string_view text) {
-  std::string shown;
-  for (const char c : text.substr(0, kSampleBytes)) {
-    if (c >= 0x20 && c < 0x7f) {
-      shown += c;
-    } else {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(c));
-      shown += escaped;
-    }
-  }
-  if (text.size() > kSampleBytes) shown += "...";
-  return shown;
-}
 
 }  // namespace
 
@@ -72,7 +57,8 @@ bool AccessLog::next_line(LogLine& out) {
 
 void AccessLog::refuse(const LogLine& line, const char* reason) {
   ++counts_.unparsable;
-  if (samples_.size() < kSamplesMax) samples_.push_back({name_, line.number, reason, printable(line.text)});
+  if (samples_.size() < kSamplesMax)
+    samples_.push_back({name_, line.number, reason, escaped_ascii(line.text, kSampleBytes)});
 }
 
 bool AccessLog::next(AccessRecord& out) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "daemon/fnv_hash.h"
+
 namespace popgate {
 namespace {
 
@@ -31,10 +33,11 @@ void unmap_v4(ClientAddress& address) {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// FNV-1a with a final mix: only has to tell names apart; nothing here faces an attacker.
+// With a final mix: only has to tell names apart; nothing here faces an attacker.
 std::uint64_t name_hash(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(lower(c))) * 0x100000001b3;
+  FnvHash lower_case;
+  for (const char c : name) lower_case.add(static_cast<unsigned char>(lower(c)));
+  std::uint64_t hash = lower_case.value();
   hash ^= hash >> 32;
   hash *= 0xd6e8feb86659fd93;
   return hash ^ hash >> 32;

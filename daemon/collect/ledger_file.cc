@@ -8,24 +8,22 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <unordered_set>
+
+#include "daemon/file_error.h"
+#include "daemon/fnv_hash.h"
 
 namespace popgate {
 namespace {
 
-std::string system_error(const std::string& path, const char* call, int error) {
-  return path + ": " + call + ": " + std::strerror(error);
-}
-
-// FNV-1a over the fields that never change.
+// Over the fields that never change.
 std::uint64_t checksum(const LedgerHeader& header) {
-  std::uint64_t hash = 0xcbf29ce484222325;
+  FnvHash hash;
   for (const std::uint32_t field :
        {header.version, header.record_bytes, header.ring_accounts, header.journal_updates}) {
-    for (int shift = 0; shift < 32; shift += 8) hash = (hash ^ (field >> shift & 0xff)) * 0x100000001b3;
+    for (int shift = 0; shift < 32; shift += 8) hash.add(static_cast<unsigned char>(field >> shift));
   }
-  return hash;
+  return hash.value();
 }
 
 // "" when the header is one that this program can read; else what is wrong with it.
@@ -89,12 +87,12 @@ Result<FileDescriptor> open_locked(const std::string& path) {
   constexpr int kAttemptsMax = 8;
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
     FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-    if (!fd.is_open()) return Error{system_error(path, "open", errno)};
+    if (!fd.is_open()) return file_error(path, "open", errno);
     struct stat status {};
     if (fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return Error{path + ": not a regular file"};
     if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EWOULDBLOCK) return Error{path + ": in use by another daemon"};
-      return Error{system_error(path, "flock", errno)};
+      return file_error(path, "flock", errno);
     }
     if (is_named(fd.get(), path)) return fd;
   }
@@ -106,7 +104,7 @@ Result<FileDescriptor> open_locked(const std::string& path) {
 // A file without a magic number was never finished, or is new: it is made afresh.
 Status LedgerFile::prepare(const std::string& path, std::string& damage) {
   struct stat status {};
-  if (fstat(fd_.get(), &status) != 0) return Error{system_error(path, "fstat", errno)};
+  if (fstat(fd_.get(), &status) != 0) return file_error(path, "fstat", errno);
   const auto file_bytes = static_cast<std::size_t>(status.st_size);
   std::uint64_t magic = 0;
   if (pread(fd_.get(), &magic, sizeof magic, 0) != sizeof magic || magic == 0) return make(path);
@@ -116,10 +114,10 @@ Status LedgerFile::prepare(const std::string& path, std::string& damage) {
   }
   // A sparse file (a copy, say) gets its memory now.
   if (const int error = posix_fallocate(fd_.get(), 0, status.st_size); error != 0) {
-    return Error{system_error(path, "no room for the ledger", error)};
+    return file_error(path, "no room for the ledger", error);
   }
   if (!mapping_.map(fd_.get(), file_bytes, PROT_READ | PROT_WRITE, true)) {
-    return Error{system_error(path, "mmap", errno)};
+    return file_error(path, "mmap", errno);
   }
   damage = header_fault(header(), file_bytes);
   if (damage.empty()) damage = journal_fault(*this);
@@ -129,12 +127,12 @@ Status LedgerFile::prepare(const std::string& path, std::string& damage) {
 
 Status LedgerFile::make(const std::string& path) {
   const std::size_t bytes = ledger_bytes(kLedgerRowsFirst);
-  if (ftruncate(fd_.get(), 0) != 0) return Error{system_error(path, "ftruncate", errno)};
+  if (ftruncate(fd_.get(), 0) != 0) return file_error(path, "ftruncate", errno);
   if (const int error = posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes)); error != 0) {
     (void)ftruncate(fd_.get(), 0);
-    return Error{system_error(path, "no room for the ledger", error)};
+    return file_error(path, "no room for the ledger", error);
   }
-  if (!mapping_.map(fd_.get(), bytes, PROT_READ | PROT_WRITE, true)) return Error{system_error(path, "mmap", errno)};
+  if (!mapping_.map(fd_.get(), bytes, PROT_READ | PROT_WRITE, true)) return file_error(path, "mmap", errno);
   LedgerHeader& fresh = header();
   fresh.version = kLedgerVersion;
   fresh.record_bytes = sizeof(LedgerRecord);
@@ -157,7 +155,7 @@ Result<LedgerFile> LedgerFile::open(const std::string& path, std::string& note) 
     if (damage.empty()) return file;
     if (refused_before) break;
     const std::string aside = path + ".refused";
-    if (rename(path.c_str(), aside.c_str()) != 0) return Error{system_error(path, "rename", errno)};
+    if (rename(path.c_str(), aside.c_str()) != 0) return file_error(path, "rename", errno);
     note = path + ": " + damage + "; renamed to " + aside + ", a new ledger was started";
     file.mapping_.reset();
   }
@@ -167,7 +165,7 @@ Result<LedgerFile> LedgerFile::open(const std::string& path, std::string& note) 
 Result<LedgerFile> LedgerFile::in_memory() {
   LedgerFile file;
   file.fd_.reset(memfd_create("popgate-ledger", MFD_CLOEXEC));
-  if (!file.fd_.is_open()) return Error{system_error("ledger in memory", "memfd_create", errno)};
+  if (!file.fd_.is_open()) return file_error("ledger in memory", "memfd_create", errno);
   if (Status status = file.make("ledger in memory"); !status) return Error{status.error()};
   return file;
 }

@@ -6,28 +6,18 @@
 #include <cstdio>
 
 #include "daemon/config.h"
+#include "daemon/fnv_hash.h"
 
 namespace popgate {
 namespace {
 
-// FNV-1a, folded to 32 bits: stable across releases and machines, and short in every counter key.
-class RingHash {
- public:
-  void add(std::string_view bytes) {
-    for (const char byte : bytes) hash_ = (hash_ ^ static_cast<unsigned char>(byte)) * 1'099'511'628'211ULL;
-  }
-  [[nodiscard]] CounterRingId folded() const { return static_cast<CounterRingId>(hash_ ^ hash_ >> 32); }
-
- private:
-  std::uint64_t hash_ = 14'695'981'039'346'656'037ULL;
-};
-
+// Folded to 32 bits: short in every counter key.
 CounterRingId ring_id_of(const std::vector<ShardConfig>& shards) {
-  RingHash hash;
+  FnvHash hash;
   for (const ShardConfig& shard : shards) {
     hash.add(std::to_string(shard.name.size()) + ":" + shard.name + ":" + std::to_string(shard.weight) + ";");
   }
-  return hash.folded();
+  return static_cast<CounterRingId>(hash.value() ^ hash.value() >> 32);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "daemon/hash_secret.h"
 #include "daemon/hash_text.h"
+#include "daemon/printable_text.h"
 
 namespace popgate {
 namespace {
@@ -28,13 +29,6 @@ std::string versions(std::uint32_t min, std::uint32_t max) {
 }
 
 }  // namespace
-
-std::string printable_ascii(std::string_view text) {
-  std::string clean(text);
-  std::replace_if(
-      clean.begin(), clean.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
-  return clean;
-}
 
 std::optional<wire::SecretName> second_secret_name(const HashSecrets& secrets) {
   if (secrets.use == SecondSecret::kNone) return std::nullopt;

@@ -53,7 +53,4 @@ struct MeshIdentity {
 [[nodiscard]] Result<std::uint32_t> check_hello(const MeshIdentity& own, const wire::Hello& theirs,
                                                 std::optional<std::string_view> expected_node);
 
-/// Text of another process, made fit for a log line or a terminal: what is not printable ASCII becomes '?'.
-[[nodiscard]] std::string printable_ascii(std::string_view text);
-
 }  // namespace popgate

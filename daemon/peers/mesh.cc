@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/printable_text.h"
+
 namespace popgate {
 namespace {
 

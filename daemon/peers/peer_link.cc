@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/printable_text.h"
+
 namespace popgate {
 
 PeerLink::PeerLink(MeshContext& context, std::string name, SocketAddress address)

@@ -8,9 +8,9 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "daemon/durable_file.h"
+#include "daemon/file_error.h"
 #include "libclient/file_descriptor.h"
 
 namespace popgate {
@@ -23,10 +23,6 @@ static_assert(kBrakeFileBytesMax > 2 * kBrakesMax * (40 + kBrakeNameBytesMax + k
 std::uint32_t checksum_of(std::string_view bytes) {
   const auto* first = reinterpret_cast<const Bytef*>(bytes.data());
   return static_cast<std::uint32_t>(crc32(crc32(0, nullptr, 0), first, static_cast<uInt>(bytes.size())));
-}
-
-Error system_error(const std::string& path, const char* what) {
-  return Error{path + ": " + what + ": " + std::strerror(errno)};
 }
 
 template <typename Number>
@@ -109,9 +105,9 @@ bool read_register(Reader& reader, std::vector<StoredBrakes::Register>& register
 
 Result<std::string> read_all(const std::string& path) {
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd.is_open()) return system_error(path, "cannot open");
+  if (!fd.is_open()) return file_error(path, "cannot open");
   struct stat status = {};
-  if (fstat(fd.get(), &status) != 0) return system_error(path, "cannot look at");
+  if (fstat(fd.get(), &status) != 0) return file_error(path, "cannot look at");
   if (!S_ISREG(status.st_mode)) return Error{path + ": not a regular file"};
   if (status.st_size > static_cast<off_t>(kBrakeFileBytesMax)) {
     return Error{path + ": found " + std::to_string(status.st_size) + " bytes, allowed: at most " +
@@ -119,7 +115,7 @@ Result<std::string> read_all(const std::string& path) {
   }
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
   const ssize_t taken = pread(fd.get(), bytes.data(), bytes.size(), 0);
-  if (taken != static_cast<ssize_t>(bytes.size())) return system_error(path, "cannot read");
+  if (taken != static_cast<ssize_t>(bytes.size())) return file_error(path, "cannot read");
   return bytes;
 }
 

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "daemon/file_error.h"
 #include "daemon/mitigate/precedence.h"
 
 namespace popgate {
@@ -36,10 +37,6 @@ std::uint32_t checksum_of(const FileHeader& header) {
   return static_cast<std::uint32_t>(crc32(crc32(0, nullptr, 0), bytes, offsetof(FileHeader, checksum)));
 }
 
-Error system_error(const std::string& path, const char* what) {
-  return Error{path + ": " + what + ": " + std::strerror(errno)};
-}
-
 off_t offset_of(std::size_t place) { return static_cast<off_t>(kRecordHeaderBytes + place * kRecordBytes); }
 
 static_assert(kRecordHeaderBytes % kRecordBytes == 0 && 4096 % kRecordBytes == 0, "a record lies within one page");
@@ -61,7 +58,7 @@ Result<std::unique_ptr<RecordFile>> RecordFile::open_read_only(const Options& op
   if (!boot) return Error{boot.error()};
   std::unique_ptr<RecordFile> file(new RecordFile(options, std::nullopt, *boot));
   file->fd_.reset(::open(options.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file->fd_.is_open()) return system_error(options.path, "cannot open");
+  if (!file->fd_.is_open()) return file_error(options.path, "cannot open");
   if (const std::string reason = file->take_over(); !reason.empty()) return Error{options.path + ": " + reason};
   return file;
 }
@@ -71,13 +68,13 @@ Status RecordFile::open_file(std::vector<std::string>& notes) {
     fd_.reset(::open(options_.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
     return fd_.is_open();
   };
-  if (!open_or_create()) return system_error(options_.path, "cannot open");
+  if (!open_or_create()) return file_error(options_.path, "cannot open");
   if (const std::string reason = take_over(); !reason.empty()) {
     const std::string aside = options_.path + ".refused";
-    if (std::rename(options_.path.c_str(), aside.c_str()) != 0) return system_error(options_.path, "cannot rename");
+    if (std::rename(options_.path.c_str(), aside.c_str()) != 0) return file_error(options_.path, "cannot rename");
     notes.push_back(options_.path + ": records not read: " + reason + "; renamed to " + aside +
                     ", a fresh file is begun");
-    if (!open_or_create()) return system_error(options_.path, "cannot create");
+    if (!open_or_create()) return file_error(options_.path, "cannot create");
   }
   return write_header();
 }
@@ -106,7 +103,7 @@ Status RecordFile::write_header() {
   FileHeader header{kFileMagic, kRecordFileVersion, kRecordBytes, options_.node, counter_promised_, 0, 0};
   header.checksum = checksum_of(header);
   if (pwrite(fd_.get(), &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header)) return {};
-  return system_error(options_.path, "cannot write");
+  return file_error(options_.path, "cannot write");
 }
 
 // Before the first decision with a counter beyond the promise is recorded or published.
@@ -126,7 +123,7 @@ Result<RecordFile::Load> RecordFile::load(const std::function<void(Mitigation)>&
   std::array<std::byte, kPlacesPerRead * kRecordBytes> chunk;
   while (places_.size() < kRecordPlacesMax) {
     const ssize_t bytes = pread(fd_.get(), chunk.data(), chunk.size(), offset_of(places_.size()));
-    if (bytes < 0) return system_error(options_.path, "cannot read");
+    if (bytes < 0) return file_error(options_.path, "cannot read");
     const std::size_t places = static_cast<std::size_t>(bytes) / kRecordBytes;
     for (std::size_t i = 0; i < places; ++i) {
       load_place(std::span(chunk).subspan(i * kRecordBytes).first<kRecordBytes>(), give, now, wall, load);
@@ -207,7 +204,7 @@ Status RecordFile::erase(const EntryId& id) {
   if (it == index_.end()) return {};
   const Place place = it->second;
   // The index keeps what could not be erased: its place must not be used again.
-  if (!clear(place)) return system_error(options_.path, "cannot write");
+  if (!clear(place)) return file_error(options_.path, "cannot write");
   index_.erase(it);
   places_[place] = {};
   free_.push_back(place);
@@ -247,7 +244,7 @@ Status RecordFile::write_at(Place place, ConstRecordBytes bytes) {
     return {};
   }
   ++counts_.failed;
-  return system_error(options_.path, "cannot write");
+  return file_error(options_.path, "cannot write");
 }
 
 bool RecordFile::clear(Place place) {

@@ -14,14 +14,11 @@
 #include <cstring>
 
 #include "daemon/boot_id.h"
+#include "daemon/file_error.h"
 #include "daemon/result.h"
 
 namespace popgate {
 namespace {
-
-Error system_error(const std::string& path, const char* what, int code) {
-  return Error{path + ": " + what + ": " + std::strerror(code)};
-}
 
 // Why an existing file cannot be taken over; empty when it can.
 std::string refusal(int fd, std::uint32_t bucket_count, const BootId& boot) {
@@ -64,12 +61,12 @@ Result<FileDescriptor> create(const std::string& path, std::uint32_t bucket_coun
   const std::string unfinished = path + ".new";
   ::unlink(unfinished.c_str());  // of a daemon that was killed here; the lock is ours
   FileDescriptor fd(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.is_open()) return system_error(unfinished, "cannot create", errno);
+  if (!fd.is_open()) return file_error(unfinished, "cannot create", errno);
   const int code = posix_fallocate(fd.get(), 0, static_cast<off_t>(table_bytes(bucket_count)));
   if (code != 0) {
     ::unlink(unfinished.c_str());
-    return system_error(unfinished, ("cannot allocate " + std::to_string(table_bytes(bucket_count)) + " bytes").c_str(),
-                        code);
+    return file_error(unfinished, ("cannot allocate " + std::to_string(table_bytes(bucket_count)) + " bytes").c_str(),
+                      code);
   }
   TableHeader header{};
   header.magic = kTableMagic;
@@ -78,7 +75,7 @@ Result<FileDescriptor> create(const std::string& path, std::uint32_t bucket_coun
   std::copy(boot.begin(), boot.end(), header.boot_id);
   if (pwrite(fd.get(), static_cast<const void*>(&header), sizeof header, 0) != static_cast<ssize_t>(sizeof header) ||
       std::rename(unfinished.c_str(), path.c_str()) != 0) {
-    return system_error(path, "cannot write", errno);
+    return file_error(path, "cannot write", errno);
   }
   return fd;
 }
@@ -117,14 +114,14 @@ Status TableFile::map(const std::string& path, int fd) {
   fchmod(fd, 0600);
   // A file that was taken over may have holes.
   if (const int code = posix_fallocate(fd, 0, static_cast<off_t>(bytes())); code != 0) {
-    return system_error(path, "cannot allocate", code);
+    return file_error(path, "cannot allocate", code);
   }
   void* address = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (address == MAP_FAILED) return system_error(path, "cannot map", errno);
+  if (address == MAP_FAILED) return file_error(path, "cannot map", errno);
   mapped_ = static_cast<std::byte*>(address);
   // Through /proc, so that it is the same file whatever the path names by now.
   read_only_ = FileDescriptor(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!read_only_.is_open()) return system_error(path, "cannot open read-only", errno);
+  if (!read_only_.is_open()) return file_error(path, "cannot open read-only", errno);
   return {};
 }
 

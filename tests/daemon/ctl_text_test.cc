@@ -2,7 +2,6 @@
 #include "daemon/ctl_text.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -57,17 +56,6 @@ TEST_F(CtlTextTest, times_are_local_and_carry_a_date_on_other_days) {
   EXPECT_EQ(local_time(time, time + hours(1)), "02:46:40");
   EXPECT_EQ(local_time(time, time + hours(22)), "2001-09-09 02:46:40");  // past midnight here, not yet in UTC
   EXPECT_EQ(local_zone(time), "CET");
-}
-
-TEST_F(CtlTextTest, control_characters_are_shown_and_not_obeyed) {
-  EXPECT_EQ(printable("a\x1b[31m\n\x7f\xc2\x9b \xc3\xa9 \xc2\xa7"), "a\\x1b[31m\\x0a\\x7f\\x9b \xc3\xa9 \xc2\xa7");
-}
-
-RC_GTEST_PROP(CtlText, printable_text_has_no_control_characters, (const std::string& text)) {
-  for (const char c : printable(text)) {
-    RC_ASSERT(static_cast<unsigned char>(c) >= 0x20);
-    RC_ASSERT(static_cast<unsigned char>(c) != 0x7f);
-  }
 }
 
 }  // namespace
