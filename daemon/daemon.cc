@@ -32,6 +32,7 @@ namespace {
 
 constexpr milliseconds kStopPoll{10};
 constexpr milliseconds kStopWait{3000};  // for replies and acknowledgements when the daemon stops
+static_assert(kStopWait > ClockGuard::kJudgedWithin + kStopWait / 4, "hits that wait for the clock would be lost");
 
 std::uint64_t random_seed() {
   std::random_device device;
@@ -244,7 +245,7 @@ void PopDaemon::stop() {
   stop_by_ = HostClock::now() + kStopWait;
   workers_->drain_all();
   workers_->stop_taking();
-  pipeline_->flush();
+  pipeline_->finish();
   stop_timer_.emplace(loop_, [this] { finish_stop(); });
   stop_timer_->start_every(kStopPoll);
 }

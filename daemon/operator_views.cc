@@ -153,6 +153,8 @@ std::vector<std::string> OperatorViews::not_ready() const {
       if (!shard.reachable) missing.push_back("shard " + shard.name + " of counters.also_read does not answer");
     }
   }
+  if (stages_.clock.standing() == ClockStanding::kUnjudged)
+    missing.emplace_back("this node's clock was not compared with its peers' yet: it counts nothing until then");
   if (stages_.clock.is_off()) missing.emplace_back("this node's clock is off: it counts alone");
   if (stages_.mesh == nullptr) return missing;
   for (const PeerStatus& peer : stages_.mesh->status().peers) {

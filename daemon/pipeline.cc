@@ -19,6 +19,8 @@ constexpr milliseconds kHeardWithin{1000};  // four heartbeats of the mesh
 // within this time, there is none that remembers.
 constexpr milliseconds kFreshStartWait{5000};
 
+std::size_t members_of(const Config& config) { return config.mesh ? config.mesh->peers.size() + 1 : 1; }
+
 }  // namespace
 
 Result<std::unique_ptr<Pipeline>> Pipeline::open(const Config& config, Setup setup) {
@@ -36,7 +38,7 @@ Pipeline::Pipeline(const Config& config, Setup setup)
       seeds_(setup_.seed),
       incarnation_(static_cast<std::uint64_t>(setup_.reactor.wall_now().time_since_epoch().count())),
       rule_names_(config.state_dir.empty() ? "" : config.state_dir + "/rule-names"),
-      clock_guard_(config.clock_tolerance),
+      clock_guard_({.tolerance = config.clock_tolerance, .members = members_of(config)}),
       flush_timer_(setup_.reactor, [this] { flush(); }),
       beat_timer_(setup_.reactor, [this] { beat(); }),
       fresh_start_timer_(setup_.reactor, [this] { mitigations_->allow_originating(0); }),
@@ -157,7 +159,13 @@ Status Pipeline::join_mesh() {
   if (!mesh) return Error{mesh.error()};
   mesh_ = *std::move(mesh);
   brakes_->use_mesh(mesh_.get());
-  look_at_lags(mesh_->status());  // nobody is heard yet
+  clock_watch_.emplace(
+      ClockWatch::Setup{.reactor = setup_.reactor, .store = *store_, .guard = clock_guard_, .hand_over = [this] {
+                          hand_over(setup_.reactor.wall_now());
+                        }});
+  const MeshStatus nobody_heard = mesh_->status();
+  clock_watch_->look(nobody_heard);
+  look_at_lags(nobody_heard);
   fuses_->use_mesh(mesh_.get());
   return {};
 }
@@ -195,13 +203,7 @@ void Pipeline::visit(const MetricVisitor& visitor) const {
   fuses_->visit(visitor);
   if (mesh_) mesh_->visit(visitor);
   publisher_->visit(visitor);
-  visitor({.name = "popgate_clock_off",
-           .unit = "",
-           .meaning = "1 while this node's clock is off and it therefore counts nothing into shared counters.",
-           .value = clock_guard_.is_off() ? 1.0 : 0.0,
-           .rises = false,
-           .label_name = {},
-           .label_value = {}});
+  visit_standing(clock_guard_.standing(), visitor);
 }
 
 Result<SharedRules> Pipeline::numbered(const RuleSet& rules) {
@@ -228,20 +230,32 @@ void Pipeline::learn_names() {
 
 // collect -> count
 void Pipeline::flush() {
+  if (clock_watch_ && clock_watch_->is_outdated()) clock_watch_->look(mesh_->status());
   const PopInstant now = setup_.reactor.wall_now();
+  hand_over(now);
+  store_->tick(now);
+}
+
+void Pipeline::hand_over(PopInstant now) {
   collector_->flush(now, sums_);
   store_->submit(sums_, now);
-  store_->tick(now);
+}
+
+void Pipeline::finish() {
+  flush();
+  if (clock_watch_) clock_watch_->wait_no_more();
 }
 
 // count -> estimate -> mitigate
 void Pipeline::judge(const SlotTotals& totals, PopInstant now) {
   const Rule* rule = rules_->by_number(totals.rule);
   if (rule == nullptr || !rule->enabled) return;
-  const auto members = static_cast<std::uint32_t>(config_.mesh ? config_.mesh->peers.size() + 1 : 1);
-  const JudgedTotals judged = judge_totals(totals, *rule, *mitigations_, {setup_.reactor.host_now(), now}, members);
+  const auto members = static_cast<std::uint32_t>(members_of(config_));
+  SlotTotals told = totals;
+  if (clock_watch_ && clock_watch_->is_outdated()) told.clock_in_doubt = true;
+  const JudgedTotals judged = judge_totals(told, *rule, *mitigations_, {setup_.reactor.host_now(), now}, members);
   if (judged.under != DecidedUnder::kCounters) tell_degraded(*rule, totals.key, judged);
-  if (setup_.on_judged) setup_.on_judged(totals, judged, now);
+  if (setup_.on_judged) setup_.on_judged(told, judged, now);
 }
 
 void Pipeline::tell_degraded(const Rule& rule, const Key& key, const JudgedTotals& judged) {
@@ -276,7 +290,7 @@ void Pipeline::beat() {
   const HostInstant now = setup_.reactor.host_now();
   if (mesh_) {
     const MeshStatus mesh = mesh_->status();
-    look_at_clocks(mesh);
+    clock_watch_->look(mesh);
     look_at_lags(mesh);
   }
   publisher_->heartbeat(now);
@@ -295,28 +309,6 @@ void Pipeline::look_at_lags(const MeshStatus& mesh) {
     lags.push_back({.node = peer.name, .heard = heard, .said_goodbye = peer.said_goodbye, .lag = peer.count_lag});
   }
   store_->use_peer_lags(lags, setup_.reactor.wall_now());
-}
-
-// A node whose clock is off must not count into the shared slots.
-void Pipeline::look_at_clocks(const MeshStatus& mesh) {
-  std::vector<ClockGuard::PeerClock> clocks;
-  for (const PeerStatus& peer : mesh.peers) {
-    if (peer.up_to_date && peer.skew && peer.rtt) clocks.push_back({.skew = *peer.skew, .round_trip = *peer.rtt});
-  }
-  const bool was_off = clock_guard_.is_off();
-  const microseconds wall_less_host =
-      setup_.reactor.wall_now().time_since_epoch() - setup_.reactor.host_now().time_since_epoch();
-  if (clock_guard_.look(clocks, wall_less_host) == was_off) return;
-  store_->hold_increments(!was_off);
-  if (!clock_log_.allow(setup_.reactor.host_now())) return;
-  if (was_off) {
-    spdlog::warn("this node's clock agrees with the PoP again: counting goes on, and what was held back is dropped");
-  } else {
-    spdlog::error(
-        "this node's clock is {} ms ahead of the PoP's, beyond clock_tolerance: it counts nothing into the "
-        "shared counters, and rules do what on_counter_failure says, until the clock is right",
-        clock_guard_.ahead().count() / 1000);
-  }
 }
 
 void Pipeline::use_rules(SharedRules rules) {

@@ -23,6 +23,7 @@
 
 #include "daemon/brake_control.h"
 #include "daemon/clock_guard.h"
+#include "daemon/clock_watch.h"
 #include "daemon/collect/collector.h"
 #include "daemon/collect/ledger.h"
 #include "daemon/config.h"
@@ -65,6 +66,9 @@ class Pipeline {
   void add(const Hit& hit, PopInstant now) { collector_->add(hit, now); }
   /// Sends what was collected; every flush_interval by itself.
   void flush();
+  /// Sends for the last time, before a stop: nothing new is added. What waits because this node's clock is off is given
+  /// up; what waits for its clock to be judged is sent when it is.
+  void finish();
   /// Everything that was flushed has been answered.
   [[nodiscard]] bool is_idle() const { return store_->idle(); }
   /// Tells the peers that this node goes.
@@ -106,8 +110,8 @@ class Pipeline {
   void beat();
   void judge_fuses();
   void learn_names();
-  void look_at_clocks(const MeshStatus& mesh);
   void look_at_lags(const MeshStatus& mesh);
+  void hand_over(PopInstant now);
   void judge(const SlotTotals& totals, PopInstant now);
   void tell_degraded(const Rule& rule, const Key& key, const JudgedTotals& judged);
   void pass_on(const Mitigation& mitigation, const Origin& origin);
@@ -132,9 +136,9 @@ class Pipeline {
   std::unique_ptr<Mesh> mesh_;
 
   ClockGuard clock_guard_;
+  std::optional<ClockWatch> clock_watch_;  // empty: counters live in this process, or there is no peer
   std::vector<HitSum> sums_;
   LogLimiter degraded_log_;
-  LogLimiter clock_log_;
   std::function<const RequestTotals&()> requests_;
   Timer flush_timer_;
   Timer beat_timer_;

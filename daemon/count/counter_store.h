@@ -42,10 +42,10 @@ struct SlotTotals {
   RuleNumber rule = 0;
   std::span<const SlotCount> slots;  // ascending; slots that are not listed hold 0; valid during the call only
   bool fresh = false;                // every slot that is not final was just read
-  bool counters_lost = false;  // within W + l + 2D of a detected loss of counters on the key's shard: hi is unknown
-  bool degraded = false;       // the key's shard cannot be counted on: the rule's on_counter_failure applies
-  bool clock_off = false;      // this node's clock is off: own hits bear stamps that the known totals do not fit
-  PeerDoubt peers{};           // what peers have not counted yet
+  bool counters_lost = false;   // within W + l + 2D of a detected loss of counters on the key's shard: hi is unknown
+  bool degraded = false;        // the key's shard cannot be counted on: the rule's on_counter_failure applies
+  bool clock_in_doubt = false;  // own hits may bear stamps that the known totals do not fit
+  PeerDoubt peers{};            // what peers have not counted yet
 };
 
 /// One shard, for `popgatectl status`.
@@ -53,6 +53,13 @@ struct ShardStatus {
   std::string name;
   bool reachable = false;  // it answers
   bool degraded = false;   // it cannot be counted on (degraded_state.h), or this node's clock is off
+};
+
+/// Why nothing is sent.
+enum class Hold : std::uint8_t {
+  kNone,
+  kUnjudged,  // nobody has compared this node's clock with the others' yet
+  kClockOff,  // it is off, and its slots are not its peers': no shard can be counted on
 };
 
 /// One ring of shards, for `popgatectl status`.
@@ -71,9 +78,11 @@ class CounterStore {
   virtual void submit(std::span<const HitSum> sums, PopInstant now) = 0;
   /// Housekeeping, every flush interval: time-outs, expiry, retries of connections.
   virtual void tick(PopInstant now) = 0;
-  /// While held, nothing is sent: this node's clock is off, and its slots are not its peers'. Hits wait, are judged by
-  /// this node alone, and are dropped in the end. Counters in this process are not concerned.
-  virtual void hold_increments(bool hold) { (void)hold; }
+  /// While held, nothing is sent: hits wait, each for its own slot, and are judged by this node alone. Counters in this
+  /// process are not concerned, here and below.
+  virtual void hold_increments(Hold hold) { (void)hold; }
+  /// Gives up, as dropped, what was not sent yet: it bears stamps of a clock that was off.
+  virtual void drop_unsent() {}
   /// From now on rules are looked up here. Keys of a rule whose counter identity is unchanged keep what is known.
   virtual void use_rules(SharedRules rules) = 0;
   /// The slots of a key as known now; empty when the key is not held.

@@ -288,7 +288,8 @@ void KeyWindows::visit(const MetricVisitor& visitor) const {
   count("popgate_count_hits_ahead_dropped", "hits", "Unsent hits stamped later than the clock: it was set back.",
         ahead_hits_);
   count("popgate_count_hits_clock_off_dropped", "hits",
-        "Hits held back while this node's clock was off: judged here, and never counted.", clock_off_hits_);
+        "Hits held back while this node's clock was off, or stamped before it was set: judged here, and never counted.",
+        clock_off_hits_);
   count("popgate_count_hits_without_room", "hits", "Hits dropped because no key could make room: raise keys_max.",
         roomless_hits_);
 }

@@ -114,10 +114,10 @@ void MemcachedStore::report(const KeyWindow& window, bool fresh, PopInstant now)
   totals_({.key = window.key,
            .rule = window.rule,
            .slots = slot_counts_,
-           .fresh = fresh,
+           .fresh = fresh && hold_ == Hold::kNone,
            .counters_lost = shard.counters_lost(window.shape, now) || is_other_lost(window, now),
            .degraded = shard.is_degraded(),
-           .clock_off = is_held_,
+           .clock_in_doubt = hold_ != Hold::kNone,
            .peers = peer_doubt(window.key)},
           now);
 }
@@ -143,11 +143,9 @@ void MemcachedStore::tick(PopInstant now) {
   if (other_) other_->tick(now);
 }
 
-// What was held back bears the stamps of a clock that was off: counted in those slots it could make peers' lower bounds
-// wrong.
-void MemcachedStore::hold_increments(bool hold) {
-  if (!hold && is_held_) ring_->windows().drop_unsent();
-  is_held_ = hold;
+void MemcachedStore::hold_increments(Hold hold) {
+  if (hold == hold_) return;
+  hold_ = hold;
   for (const auto& shard : ring_->shards()) shard->hold(hold);
 }
 

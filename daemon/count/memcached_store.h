@@ -48,7 +48,8 @@ class MemcachedStore final : public CounterStore {
 
   void submit(std::span<const HitSum> sums, PopInstant now) override;
   void tick(PopInstant now) override;
-  void hold_increments(bool hold) override;
+  void hold_increments(Hold hold) override;
+  void drop_unsent() override { ring_->windows().drop_unsent(); }
   void use_rules(SharedRules rules) override { setup_.rules = std::move(rules); }
   [[nodiscard]] std::vector<SlotCount> slots_of(const Key& key) const override;
   [[nodiscard]] bool counters_lost(const Key& key, PopInstant now) const override;
@@ -87,7 +88,7 @@ class MemcachedStore final : public CounterStore {
   std::optional<PeerLags> peer_lags_;   // never empty once made
   std::vector<WindowIndex> submitted_;  // keys of the sums being submitted, each once or more
   std::vector<SlotCount> slot_counts_;  // of the key being reported
-  bool is_held_ = false;
+  Hold hold_ = Hold::kNone;
 };
 
 }  // namespace popgate

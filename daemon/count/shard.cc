@@ -28,15 +28,15 @@ void Shard::add_due(WindowIndex index) {
 }
 
 void Shard::pump(PopInstant now) {
-  while (figures_.reachable && !held_ && connection_.is_connected() &&
+  while (figures_.reachable && !is_held() && connection_.is_connected() &&
          connection_.batches_in_flight() < setup_.batches_in_flight && !(due_.empty() && chains_.empty())) {
     send_batch(now);
   }
   look_at_waiting();
 }
 
-void Shard::hold(bool hold) {
-  held_ = hold;
+void Shard::hold(Hold hold) {
+  hold_ = hold;
   look_at_state();
 }
 
@@ -47,7 +47,7 @@ void Shard::tick(PopInstant now) {
     add_due(index);
   }
   next_tick_.clear();
-  if (held_ || !figures_.reachable) {
+  if (is_held() || !figures_.reachable) {
     abandon_chains();  // of batches that were under way when the hold began; without one there are none
     return expire_due(now);
   }
@@ -338,7 +338,7 @@ void Shard::not_reachable(std::string_view reason) {
 void Shard::look_at_state() {
   if (setup_.reads_only) return;  // what it cannot tell leaves the upper bound unknown; nothing is counted there
   (void)state_.look(figures_.reachable, setup_.reactor->host_now());
-  const bool degraded = held_ || state_.is_degraded();
+  const bool degraded = hold_ == Hold::kClockOff || state_.is_degraded();
   if (degraded == figures_.degraded) return;
   figures_.degraded = degraded;
   ++(degraded ? figures_.degraded_entered : figures_.degraded_left);

@@ -24,6 +24,7 @@
 #include "daemon/backoff.h"
 #include "daemon/count/count_lag.h"
 #include "daemon/count/counter_loss.h"
+#include "daemon/count/counter_store.h"
 #include "daemon/count/degraded_state.h"
 #include "daemon/count/key_windows.h"
 #include "daemon/count/shard_connection.h"
@@ -57,8 +58,9 @@ class Shard : private ShardConnectionOwner {
   /// Sends what can be sent now.
   void pump(PopInstant now);
   void tick(PopInstant now);
-  /// While held, nothing is sent, as if the shard did not answer; it is degraded at once, because the reason is known.
-  void hold(bool hold);
+  /// While held, nothing is sent, as if the shard did not answer. It is degraded at once while the clock is off,
+  /// because the reason is known, and not at all while the clock waits to be judged.
+  void hold(Hold hold);
 
   /// The shard's memcached says so.
   void items_evicted(std::uint64_t items);
@@ -122,6 +124,7 @@ class Shard : private ShardConnectionOwner {
   void try_again();
   void look_at_state();
   void look_at_waiting();
+  [[nodiscard]] bool is_held() const { return hold_ != Hold::kNone; }
 
   Setup setup_;
   KeyWindows& windows_;
@@ -131,7 +134,7 @@ class Shard : private ShardConnectionOwner {
   ShardConnection connection_;
   Timer retry_timer_;
   bool retry_waits_ = false;
-  bool held_ = false;
+  Hold hold_ = Hold::kNone;
   bool outage_told_ = false;
   Backoff backoff_;
   std::deque<WindowIndex> due_;

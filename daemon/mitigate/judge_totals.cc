@@ -57,10 +57,10 @@ std::optional<Finding> without_counters(const KeyView& view, const Rule& rule, c
   return std::nullopt;
 }
 
-// Own hits with stamps of a clock that is off may lie beside known hits of another time, in one window by the slots and
-// in none by any right clock: their sum is no lower bound.
+// Own hits with stamps of a clock that is off, or that nobody has compared yet, may lie beside known hits of another
+// time, in one window by the slots and in none by any right clock: their sum is no lower bound.
 bool is_lo_in_doubt(const SlotTotals& totals, const Rule& rule) {
-  return totals.clock_off && rule.policy == Policy::kCertain;
+  return totals.clock_in_doubt && rule.policy == Policy::kCertain;
 }
 
 }  // namespace

@@ -194,6 +194,8 @@ void PeerLink::on_ack(const wire::Ack& ack) {
                                ", allowed: " + std::to_string(acked_) + " to " + std::to_string(sequence_));
   }
   acked_ = ack.sequence;
+  // After a pause of this machine its clocks may not be to each other as they were.
+  if (now - last_ack_ > context_.timings.silence_max) round_trip_ = {};
   last_ack_ = now;
   their_rules_ = ack.rules_revision;
   ack_latency_.acknowledged(acked_, now);
@@ -257,9 +259,11 @@ void PeerLink::describe(PeerStatus& status) const {
   status.lag = is_greeted() ? sequence_ - acked_ : 0;
   status.up_to_date = state_ == LinkState::kLive && acked_ == sequence_;
   if (is_greeted()) {
-    if (const auto sample = round_trip_.quickest()) {
+    const HostInstant now = context_.reactor.host_now();
+    const auto sample = round_trip_.quickest();
+    if (sample && now - last_ack_ <= context_.timings.silence_max) {
       status.rtt = sample->rtt;
-      status.skew = sample->skew(context_.reactor.host_now(), context_.reactor.wall_now());
+      status.skew = sample->skew(now, context_.reactor.wall_now());
     }
     status.rules_equal = their_rules_ == context_.identity.rules_revision;
     status.members_equal = members_equal_;

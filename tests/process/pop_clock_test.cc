@@ -116,6 +116,24 @@ TEST_P(PopClockStepped, on_one_of_three_nodes_it_counts_alone_until_the_clock_is
   }
 }
 
+// What waits in the ring is in the daemon's first flush, before any peer has answered.
+TEST_P(PopClockStepped, before_a_daemon_starts_it_counts_nothing_until_the_clock_is_right) {
+  ASSERT_NO_FATAL_FAILURE(start(3));
+  ASSERT_EQ(stepped().stop(), 0);
+  clock_->step_to(GetParam());
+  (void)there_->send("203.0.113.1", 7);
+  stepped().start();
+  ASSERT_TRUE(eventually([&] { return says_its_clock_is_off(2); }));
+  ASSERT_TRUE(eventually([&] { return stepped().metric("popgate_count_hits_unsent") == 7; })) << "judged here alone";
+  EXPECT_EQ(pop_->counters_sum(), 0U);
+  clock_->step_to({});
+  EXPECT_TRUE(eventually([&] { return stepped().ready(); }, seconds(20)));
+  (void)there_->send("203.0.113.1", 2);
+  EXPECT_TRUE(eventually([&] { return pop_->counters_sum() == 2; }));
+  ASSERT_TRUE(settled());
+  EXPECT_TRUE(total_account(*pop_, "all").adds_up());
+}
+
 // Twenty hits are within the limit, however the clock of their only node moves between them.
 TEST_P(PopClockStepped, on_a_pop_of_one_node_blocks_nobody_who_kept_to_the_limit) {
   ASSERT_NO_FATAL_FAILURE(start(1));

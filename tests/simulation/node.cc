@@ -95,7 +95,7 @@ void Node::stop(std::function<void()> stopped) {
   stop_by_ = process_->host_now() + kStopWait;
   take_from_ring(ring_.size());
   stop_timer_.emplace(*process_, [this] { finish_stop(); });
-  pipeline_->flush();
+  pipeline_->finish();
   stop_timer_->start_every(kStopPoll);
 }
 

@@ -71,8 +71,12 @@ CountingNode::CountingNode(EventLoop& loop, const CountersConfig& config, std::u
   setup.keys_max = keys_max;
   setup.seed = seed;
   auto store = MemcachedStore::make(config, std::move(setup), [this](const SlotTotals& totals, PopInstant) {
-    reports.push_back(
-        {totals.key, {totals.slots.begin(), totals.slots.end()}, totals.fresh, totals.counters_lost, totals.degraded});
+    reports.push_back({totals.key,
+                       {totals.slots.begin(), totals.slots.end()},
+                       totals.fresh,
+                       totals.counters_lost,
+                       totals.degraded,
+                       totals.clock_in_doubt});
     if (on_report) on_report(reports.back());
   });
   if (!store) throw std::runtime_error(store.error());

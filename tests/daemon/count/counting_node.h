@@ -39,6 +39,7 @@ struct Report {
   bool fresh = false;
   bool counters_lost = false;
   bool degraded = false;
+  bool clock_in_doubt = false;
   [[nodiscard]] std::uint64_t known() const;
   [[nodiscard]] std::uint64_t own_unsent() const;
 };

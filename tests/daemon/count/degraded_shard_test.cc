@@ -74,14 +74,18 @@ TEST_F(DegradedShard, peers_are_told_how_long_hits_wait_and_how_many_are_uncerta
   ASSERT_TRUE(run_until(loop, [&] { return node->store().lag()->shards[0].waiting.count() == 0; }));
 }
 
-TEST_F(DegradedShard, is_at_once_while_increments_are_held_back) {
+TEST_F(DegradedShard, is_at_once_while_the_clock_is_off_and_not_while_it_waits_to_be_judged) {
   ASSERT_TRUE(ready);
-  node->store().hold_increments(true);
+  node->store().hold_increments(Hold::kClockOff);
   EXPECT_TRUE(is_degraded());
   node->hit(test_key(1), 5);
   EXPECT_TRUE(node->reports.back().degraded);
   EXPECT_EQ(metric("popgate_count_shard_degraded"), 1);
-  node->store().hold_increments(false);
+  node->store().hold_increments(Hold::kUnjudged);
+  EXPECT_FALSE(is_degraded());
+  node->hit(test_key(1), 5);
+  EXPECT_FALSE(node->reports.back().degraded);
+  node->store().hold_increments(Hold::kNone);
   EXPECT_FALSE(is_degraded());
 }
 

@@ -255,7 +255,7 @@ TEST_P(Cluster, a_node_whose_clock_is_off_sends_nothing_and_judges_its_own_hits)
   const auto counting = node();
   counting->hit(test_key(1), 4);
   ASSERT_TRUE(settles(*counting));
-  counting->store().hold_increments(true);
+  counting->store().hold_increments(Hold::kClockOff);
   counting->reports.clear();
   counting->hit(test_key(1), 3);
   ASSERT_FALSE(counting->reports.empty());  // reported at once, by what this node knows
@@ -263,7 +263,8 @@ TEST_P(Cluster, a_node_whose_clock_is_off_sends_nothing_and_judges_its_own_hits)
   EXPECT_EQ(counting->reports.back().own_unsent(), 3U);
   turn_the_loop();
   EXPECT_EQ(counting->column(LedgerColumn::kDelivered), 4U);
-  counting->store().hold_increments(false);
+  counting->store().drop_unsent();
+  counting->store().hold_increments(Hold::kNone);
   counting->store().tick(PopClock::now());
   ASSERT_TRUE(settles(*counting));
   EXPECT_EQ(counting->column(LedgerColumn::kDelivered), 4U);
@@ -273,6 +274,40 @@ TEST_P(Cluster, a_node_whose_clock_is_off_sends_nothing_and_judges_its_own_hits)
   ASSERT_TRUE(settles(*counting));
   EXPECT_EQ(counting->column(LedgerColumn::kDelivered), 6U);
   expect_every_hit_is_accounted(*counting);
+}
+
+TEST_P(Cluster, answer_that_was_under_way_when_the_hold_began_is_not_fresh) {
+  const auto counting = node();
+  counting->hit(test_key(1), 4);
+  counting->store().hold_increments(Hold::kUnjudged);
+  ASSERT_TRUE(run_until(loop, [&] { return counting->column(LedgerColumn::kDelivered) == 4; }));
+  ASSERT_TRUE(run_until(loop, [&] { return !counting->reports.empty(); }));
+  EXPECT_EQ(counting->reports.back().known(), 4U);
+  EXPECT_FALSE(counting->reports.back().fresh) << "read by a clock that nobody has judged since";
+}
+
+TEST_P(Cluster, what_waits_for_the_clock_to_be_judged_is_counted_once_and_each_hit_in_its_own_slot) {
+  CountingNode counting(loop, config);
+  counting.store().hold_increments(Hold::kUnjudged);
+  ASSERT_TRUE(run_until(loop, [&] { return counting.all_shards_reachable(); }));
+  const std::vector<Key> key = {test_key(1)};
+  counting.hit(key, 2, 3);
+  counting.hit(key, 3);
+  turn_the_loop();
+  EXPECT_EQ(counting.column(LedgerColumn::kDelivered), 0U);
+  EXPECT_EQ(counting.held(), 5U);
+  EXPECT_FALSE(counting.store().idle());
+  EXPECT_TRUE(counting.reports.back().clock_in_doubt);
+  counting.store().hold_increments(Hold::kNone);
+  ASSERT_TRUE(settles(counting));
+  EXPECT_EQ(counting.column(LedgerColumn::kDelivered), 5U);
+  EXPECT_EQ(total_in_memcached(servers, counting.store().placement(), test_key(1)), 5U);
+  ASSERT_TRUE(run_until(loop, [&] { return counting.reports.back().fresh; }));
+  EXPECT_FALSE(counting.reports.back().clock_in_doubt);
+  ASSERT_EQ(counting.reports.back().slots.size(), 2U);
+  EXPECT_EQ(counting.reports.back().slots[0].known, 2U);
+  EXPECT_EQ(counting.reports.back().slots[1].known, 3U);
+  expect_every_hit_is_accounted(counting);
 }
 
 TEST_P(Cluster, totals_beyond_31_and_32_bits_are_read_whole) {

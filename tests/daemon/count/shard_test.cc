@@ -114,13 +114,14 @@ TEST_F(OddShard, hits_of_a_creation_chain_that_a_hold_cuts_wait_and_are_dropped_
   start([&](const Command& command) -> std::string {
     const bool counter = command.verb == "add" && command.line.find(":generation") == std::string::npos;
     if (!counter || !std::exchange(first, false)) return ScriptedShard::empty(command);
-    node->store().hold_increments(true);
+    node->store().hold_increments(Hold::kClockOff);
     return "NOT_STORED\r\n";  // an incr would be next
   });
   node->hit(test_key(1), 3);
   ASSERT_TRUE(run_until(loop, [&] { return node->metric("popgate_count_hits_unsent") == 3; }));
   EXPECT_EQ(increments(), 1u) << "nothing is sent while held";
-  node->store().hold_increments(false);
+  node->store().drop_unsent();
+  node->store().hold_increments(Hold::kNone);
   ASSERT_TRUE(settles());
   EXPECT_EQ(node->column(LedgerColumn::kDropped), 3u);
   expect_every_hit_is_accounted();

@@ -94,10 +94,10 @@ TEST_F(Degraded, local_under_certain_holds_own_hits_against_the_whole_limit) {
 TEST_F(Degraded, certain_mitigates_nobody_new_while_the_own_clock_is_off) {
   const Rule rule = rule_with(OnCounterFailure::kLocal, 100, Policy::kCertain);
   const std::vector<SlotCount> counts{{.slot = 8, .known = 90}, {.slot = 9, .known = 0, .unsent = 50}};
-  SlotTotals totals{.key = kKey, .rule = 1, .slots = counts, .clock_off = true};
+  SlotTotals totals{.key = kKey, .rule = 1, .slots = counts, .clock_in_doubt = true};
   EXPECT_FALSE(judge_totals(totals, rule, mitigations_, kNow, kMembers).outcome);
   EXPECT_EQ(metric("popgate_mitigate_withheld_open"), 1);
-  totals.clock_off = false;
+  totals.clock_in_doubt = false;
   EXPECT_EQ(judge_totals(totals, rule, mitigations_, kNow, kMembers).outcome, DecideOutcome::kDecided);
 }
 
