@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -71,7 +72,7 @@ class PopDaemon final : public Daemon {
 
   [[nodiscard]] Status apply_config(const Config& wanted, const SharedRules& rules,
                                     const std::vector<std::byte>& block);
-  [[nodiscard]] std::string rules_path() const { return config_.run_dir + "/rules"; }
+  [[nodiscard]] Result<RulesFile> write_rules(const std::vector<std::byte>& block) const;
 
   void stop();
   void finish_stop();
@@ -100,6 +101,10 @@ class PopDaemon final : public Daemon {
 Status PopDaemon::open() {
   for (const auto& [folder, mode] : {std::pair(config_.run_dir, 0755), std::pair(config_.state_dir, 0700)}) {
     if (Status made = make_folder(folder, static_cast<mode_t>(mode)); !made) return made;
+  }
+  if (::access(config_.run_dir.c_str(), W_OK) != 0) {
+    return Error{config_.run_dir + ": run_dir cannot be written: " + std::strerror(errno) +
+                 "; it holds the table, the ledger and the sockets"};
   }
   if (Status status = open_secret(); !status) return status;
   if (Status status = open_tls(); !status) return status;
@@ -157,13 +162,19 @@ Status PopDaemon::open_workers() {
   if (!workers) return Error{workers.error()};
   workers_ = *std::move(workers);
   pipeline_->watch_requests([this]() -> const RequestTotals& { return workers_->requests(); });
-  Result<RulesFile> file =
-      RulesFile::write(rules_path(), compile_rules(*pipeline_->rules(), config_.secrets, config_.trusted_proxies));
+  Result<RulesFile> file = write_rules(compile_rules(*pipeline_->rules(), config_.secrets, config_.trusted_proxies));
   if (!file) return Error{file.error()};
   rules_file_.emplace(*std::move(file));
   const Publisher& publisher = pipeline_->publisher();
   return workers_->offer(publisher.table_descriptor(), publisher.table_bytes(), rules_file_->read_only_descriptor(),
                          rules_file_->bytes());
+}
+
+Result<RulesFile> PopDaemon::write_rules(const std::vector<std::byte>& block) const {
+  std::string note;
+  Result<RulesFile> file = RulesFile::write(config_.run_dir + "/rules", block, note);
+  if (file && !note.empty()) spdlog::warn("{}", note);
+  return file;
 }
 
 Status PopDaemon::open_admin() {
@@ -214,7 +225,7 @@ Status PopDaemon::apply_config(const Config& wanted, const SharedRules& rules, c
   if (with_tls) {
     if (Status fits = tls_->check(wanted.mesh->tls->credentials); !fits) return fits;
   }
-  Result<RulesFile> file = RulesFile::write(rules_path(), block);
+  Result<RulesFile> file = write_rules(block);
   if (!file) return Error{file.error()};
   if (with_tls) {
     if (Status used = tls_->use(wanted.mesh->tls->credentials); !used) return used;

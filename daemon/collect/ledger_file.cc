@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <unordered_set>
 
+#include "daemon/disk_room.h"
 #include "daemon/file_error.h"
 #include "daemon/fnv_hash.h"
 
@@ -130,7 +131,7 @@ Status LedgerFile::make(const std::string& path) {
   if (ftruncate(fd_.get(), 0) != 0) return file_error(path, "ftruncate", errno);
   if (const int error = posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes)); error != 0) {
     (void)ftruncate(fd_.get(), 0);
-    return file_error(path, "no room for the ledger", error);
+    return Error{file_error(path, "no room for the ledger", error).text + room_text(path, bytes)};
   }
   if (!mapping_.map(fd_.get(), bytes, PROT_READ | PROT_WRITE, true)) return file_error(path, "mmap", errno);
   LedgerHeader& fresh = header();

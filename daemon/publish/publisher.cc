@@ -15,7 +15,8 @@ Result<std::unique_ptr<Publisher>> Publisher::open(const PublisherOptions& optio
   const std::size_t records_max = 2 * (std::size_t{options.table_entries} + 2 * kOperatorEntriesMax);
   static_assert(2 * (kTableEntriesMax + 2 * kOperatorEntriesMax) <= kRecordPlacesMax);
   const std::string path = options.state_dir.empty() ? "" : options.state_dir + "/mitigations.records";
-  auto records = std::make_unique<RecordKeeper>(RecordFile::Options{path, records_max, node_id(options.node)});
+  auto records =
+      std::make_unique<RecordKeeper>(RecordFile::Options{path, records_max, node_id(options.node)}, options.loop);
   if (const Status opened = records->open(notes); !opened) return Error{opened.error()};
   return std::unique_ptr<Publisher>(new Publisher(*std::move(table), std::move(records), options));
 }

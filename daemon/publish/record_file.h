@@ -6,7 +6,8 @@
 // A header page, then records of 512 bytes at fixed places (record_format.h), each written by one pwrite within one
 // page: a daemon killed at any instruction leaves whole records. Nothing is synced: what a loss of power takes with it
 // comes back from the peers; waiting for a disk would hold up the event loop. When the disk is full or read-only,
-// writing fails, the daemon goes on from memory, and what could not be written is counted.
+// writing fails, the daemon goes on from memory, and what could not be written is counted. Nothing is renamed into
+// place either, only out of the way: a new file is begun under its name, and one without a whole header is refused.
 //
 // The header also promises that this node's decision counter never passed a number, which is moved on in steps before
 // it is reached. The records alone cannot say that: a decision that ended takes its counter with it.

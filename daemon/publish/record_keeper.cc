@@ -7,6 +7,10 @@
 
 namespace popgate {
 
+RecordKeeper::RecordKeeper(RecordFile::Options options, const EventLoop* loop) : options_(std::move(options)) {
+  if (loop != nullptr) opening_ = std::make_unique<BackgroundTask>(*loop);
+}
+
 Status RecordKeeper::open(std::vector<std::string>& notes) {
   if (options_.path.empty()) {
     notes.emplace_back("no state_dir: mitigations are not recorded and end when the daemon restarts");
@@ -45,60 +49,85 @@ bool RecordKeeper::holds(const EntryId& id) const { return unrecorded_.contains(
 
 void RecordKeeper::put(const Mitigation& mitigation, HostInstant now) {
   if (options_.path.empty()) return;
-  if (!file_) return wait(mitigation);  // told when the file could not be opened
+  if (!file_) return wait(mitigation, now);  // told when the file could not be opened
   const Status written = file_->put(mitigation);
   if (written) {
     unrecorded_.erase({mitigation.key, kind_of(mitigation)});
     return;
   }
   ++failures_;
-  wait(mitigation);
+  wait(mitigation, now);
   if (log_.allow(now))
     spdlog::error("{}; the mitigation is in force, and recorded when that is possible", written.error());
 }
 
-void RecordKeeper::wait(const Mitigation& mitigation) {
-  const EntryId id{mitigation.key, kind_of(mitigation)};
-  if (unrecorded_.size() >= kUnrecordedMax && !unrecorded_.contains(id)) {
-    ++given_up_;
-    return;
-  }
-  unrecorded_[id] = mitigation;
+void RecordKeeper::wait(const Mitigation& mitigation, HostInstant now) {
+  if (!unrecorded_.put(mitigation, now)) ++given_up_;
 }
 
 std::vector<Key> RecordKeeper::retry(HostInstant now) {
-  if (options_.path.empty() || now < retry_at_) return {};
-  retry_at_ = now + kRecordRetryInterval;
+  if (options_.path.empty()) return {};
+  if (now >= retry_at_) {
+    retry_at_ = now + kRecordRetryInterval;
+    if (!file_) reopen(now);
+    if (file_ && unrecorded_.size() > 0) record_waiting(now);
+  }
+  return give_some();
+}
+
+RecordKeeper::Reopened RecordKeeper::reopened(const RecordFile::Options& options, HostInstant now, PopInstant wall) {
+  Reopened reopened;
+  auto opened = RecordFile::open(options, reopened.notes);
+  if (!opened) return reopened;
+  const auto take = [&](Mitigation entry) { reopened.entries.push_back(std::move(entry)); };
+  const auto load = (*opened)->load(take, now, wall);
+  if (!load) reopened.notes.push_back(load.error() + "; what was read so far is used");
+  reopened.file = *std::move(opened);
+  return reopened;
+}
+
+void RecordKeeper::reopen(HostInstant now) {
+  const PopInstant wall(now.time_since_epoch() + wall_ahead_);
+  if (!opening_) return use(reopened(options_, now, wall));
+  if (opening_->is_running()) return;
+  const auto result = std::make_shared<Reopened>();
+  opening_->start([result, options = options_, now, wall] { *result = reopened(options, now, wall); },
+                  [this, result] { use(std::move(*result)); });
+}
+
+void RecordKeeper::use(Reopened reopened) {
+  if (!reopened.file) return;
+  for (const std::string& note : reopened.notes) spdlog::warn("{}", note);
+  file_ = std::move(reopened.file);
+  to_give_ = std::move(reopened.entries);
+  read_keys_.clear();
+  retry_at_ = {};  // what waits is recorded at the next turn
+  spdlog::info("{}: can be written again", options_.path);
+}
+
+// The set knows which stands when it has a newer version by now.
+std::vector<Key> RecordKeeper::give_some() {
   std::vector<Key> given;
-  if (!file_) given = reopen(now);
-  if (file_ && !unrecorded_.empty()) record_waiting(now);
+  while (!to_give_.empty() && given.size() < kGivenPerTurn) {
+    given.push_back(to_give_.back().key);
+    give_(std::move(to_give_.back()));
+    to_give_.pop_back();
+  }
   return given;
 }
 
-std::vector<Key> RecordKeeper::reopen(HostInstant now) {
-  std::vector<std::string> notes;
-  auto opened = RecordFile::open(options_, notes);
-  if (!opened) return {};
-  for (const std::string& note : notes) spdlog::warn("{}", note);
-  file_ = *std::move(opened);
-  const PopInstant wall(now.time_since_epoch() + wall_ahead_);
-  if (const auto load = file_->load(give_, now, wall); !load) spdlog::error("{}", load.error());
-  read_keys_.clear();
-  spdlog::info("{}: can be written again", options_.path);
-  return file_->keys();
-}
-
 void RecordKeeper::record_waiting(HostInstant now) {
-  std::size_t tried = 0;
-  for (auto it = unrecorded_.begin(); it != unrecorded_.end() && tried < kRetriesPerTurn; ++tried) {
-    const bool is_worth_it = it->second.until > now || file_->holds(it->first);
-    if (is_worth_it && !file_->put(it->second)) {
+  for (std::size_t tried = 0; unrecorded_.size() > 0 && tried < kRetriesPerTurn; ++tried) {
+    const Mitigation& waiting = unrecorded_.first();
+    const EntryId id{waiting.key, kind_of(waiting)};
+    const bool is_worth_it = waiting.until > now || file_->holds(id);
+    if (is_worth_it && !file_->put(waiting)) {
       ++failures_;
       return;
     }
-    it = unrecorded_.erase(it);
+    unrecorded_.erase(id);
   }
-  if (unrecorded_.empty()) spdlog::info("{}: everything that is in force is recorded again", options_.path);
+  if (unrecorded_.size() == 0) spdlog::info("{}: everything that is in force is recorded again", options_.path);
 }
 
 void RecordKeeper::visit(const MetricVisitor& visitor) const {

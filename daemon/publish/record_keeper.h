@@ -6,37 +6,43 @@
 // not be opened. A file that can be read but not written gives what it holds. So a restart forgets something only when
 // it comes before the disk has room again.
 //
-// Threads: the event loop's.
-// Invariants: 1. Of one entry the latest version waits, once.
-// Limits: kUnrecordedMax entries wait; further ones end with the daemon, counted. kRetriesPerTurn of them are tried
-//         every kRecordRetryInterval, none after the first that fails.
+// A file that can be opened only later is opened and read on a thread: at its bound that takes seconds, and on a disk
+// that has just come back from its fault, as long as that likes. What it holds is given a part at a time.
+//
+// Threads: the event loop's; a file that is opened later, on a thread of its own until it is read.
+// Limits: kUnrecordedMax entries wait (unrecorded.h); further ones end with the daemon, counted. kRetriesPerTurn of
+// them
+//         are tried every kRecordRetryInterval, none after the first that fails. kGivenPerTurn entries of a file that
+//         was read later are given in a turn.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "daemon/background_task.h"
 #include "daemon/log_limiter.h"
 #include "daemon/metrics.h"
 #include "daemon/mitigate/mitigation.h"
 #include "daemon/publish/record_file.h"
+#include "daemon/publish/unrecorded.h"
 #include "daemon/result.h"
 
 namespace popgate {
 
-inline constexpr std::size_t kUnrecordedMax = 65'536;
 inline constexpr std::size_t kRetriesPerTurn = 1024;
+inline constexpr std::size_t kGivenPerTurn = 1024;
 inline constexpr milliseconds kRecordRetryInterval{1000};
 
 class RecordKeeper {
  public:
   using GiveFunction = std::function<void(Mitigation)>;
 
-  /// An empty path: nothing is ever recorded.
-  explicit RecordKeeper(RecordFile::Options options) : options_(std::move(options)) {}
+  /// An empty path: nothing is ever recorded. `loop`: null: a file is opened later at once and waited for (a test, a
+  /// simulation).
+  RecordKeeper(RecordFile::Options options, const EventLoop* loop);
 
   /// An error when another daemon has the file. That it cannot be used now is a note.
   [[nodiscard]] Status open(std::vector<std::string>& notes);
@@ -56,8 +62,17 @@ class RecordKeeper {
   void visit(const MetricVisitor& visitor) const;
 
  private:
-  void wait(const Mitigation& mitigation);
-  [[nodiscard]] std::vector<Key> reopen(HostInstant now);
+  /// A file that was opened later, and what it held.
+  struct Reopened {
+    std::unique_ptr<RecordFile> file;  // null: it still cannot be used
+    std::vector<Mitigation> entries;
+    std::vector<std::string> notes;
+  };
+  [[nodiscard]] static Reopened reopened(const RecordFile::Options& options, HostInstant now, PopInstant wall);
+  void reopen(HostInstant now);
+  void use(Reopened reopened);
+  [[nodiscard]] std::vector<Key> give_some();
+  void wait(const Mitigation& mitigation, HostInstant now);
   void record_waiting(HostInstant now);
 
   RecordFile::Options options_;
@@ -66,11 +81,13 @@ class RecordKeeper {
   std::vector<Key> read_keys_;
   GiveFunction give_;
   microseconds wall_ahead_{0};  // of the boot-time clock, when load() was called
-  std::map<EntryId, Mitigation> unrecorded_;
+  std::vector<Mitigation> to_give_;
+  Unrecorded unrecorded_;
   HostInstant retry_at_{};
   std::uint64_t failures_ = 0;
   std::uint64_t given_up_ = 0;
   LogLimiter log_;
+  std::unique_ptr<BackgroundTask> opening_;  // last: its thread ends before what it gives to
 };
 
 }  // namespace popgate

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "daemon/boot_id.h"
+#include "daemon/disk_room.h"
 #include "daemon/file_error.h"
 #include "daemon/result.h"
 
@@ -65,8 +66,8 @@ Result<FileDescriptor> create(const std::string& path, std::uint32_t bucket_coun
   const int code = posix_fallocate(fd.get(), 0, static_cast<off_t>(table_bytes(bucket_count)));
   if (code != 0) {
     ::unlink(unfinished.c_str());
-    return file_error(unfinished, ("cannot allocate " + std::to_string(table_bytes(bucket_count)) + " bytes").c_str(),
-                      code);
+    return Error{file_error(unfinished, "no room for the table", code).text +
+                 room_text(path, table_bytes(bucket_count))};
   }
   TableHeader header{};
   header.magic = kTableMagic;

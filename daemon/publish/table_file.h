@@ -7,6 +7,8 @@
 // and a descriptor opened O_RDONLY: a worker of another user can read it and nothing else. A worker of the same user
 // could truncate it and end the daemon with SIGBUS: daemon and workers run as different users.
 //
+// Nothing is synced: a table does not outlive the boot that it was made in, and one of another boot is refused.
+//
 // Threads: the event loop's.
 // Invariants: 1. The path never names a half-made table: a new one is renamed into place when its header is complete.
 //             2. Every page of the file is allocated before it is mapped: a full tmpfs is an error, not a SIGBUS later.

@@ -99,46 +99,72 @@ TEST_F(PopDisk, read_only_state_dir_gives_what_it_holds_and_takes_the_rest_when_
   EXPECT_TRUE(remembers(2));
 }
 
-// Table and ledger have their room from the start; rules are written anew.
-TEST_F(PopDisk, full_run_dir_keeps_the_old_rules_and_serves_on_and_a_start_says_what_is_missing) {
-  constexpr std::size_t kRoom = 1024 * 1024;
-  const std::filesystem::path run_dir_inside = run_dir() / "run";
-  std::filesystem::create_directory(run_dir_inside);
-  put_on_a_small_disk(run_dir_inside, kRoom);
-  const auto configure = [&](const std::string& rules) {
+// ---- run_dir: table and ledger have their room from the start; rules are written anew ----
+
+class PopRunDir : public PopDisk {
+ protected:
+  void SetUp() override {
+    PopDisk::SetUp();
+    if (pop_ == nullptr) return;
+    std::filesystem::create_directory(inside());
+    put_on_a_small_disk(inside(), 1024 * 1024);
+    configure(kRules);
+  }
+  [[nodiscard]] std::filesystem::path inside() const { return run_dir() / "run"; }
+  /// With sockets where this process finds them.
+  void configure(const std::string& rules) {
     pop_->configure_rules(rules);
     const std::string sockets = "\nworker_socket: " + node().worker_socket().string() +
                                 "\nadmin_socket: " + node().admin_socket().string() + "\n";
     std::string yaml = node().config();
     const std::string line = "run_dir: " + run_dir().string() + "\n";
-    yaml.replace(yaml.find(line), line.size(), "run_dir: " + run_dir_inside.string() + sockets);
+    yaml.replace(yaml.find(line), line.size(), "run_dir: " + inside().string() + sockets);
     node().configure(yaml);
-  };
-  configure(kRules);
+  }
+};
+
+TEST_F(PopRunDir, full_one_takes_new_rules_and_a_new_daemon_serves_on_with_the_table_that_is_there) {
   start();
   block(1);
   disk_->fill();
   block(2);
   configure("  - {name: all, key: [client_ip], limit: 30, window: 1h, mitigate: 1h}\n");
-  const AdminAnswer refused = ask_admin(node().admin_socket(), "POST", "/reload");
-  EXPECT_NE(refused.status, 200);
-  EXPECT_THAT(refused.body,
-              AllOf(HasSubstr((run_dir_inside / "rules").string()), HasSubstr("No space left on device")));
-  EXPECT_EQ(node().get("/rules")["rules"][0]["limit"], 20);
-  for (int i = 0; i < 21; ++i) worker_->request(client(99));
-  EXPECT_TRUE(eventually([&] { return worker_->is_blocked(client(99)); }));
-
-  configure(kRules);
-  node().kill();
-  EXPECT_FALSE(node().starts());
+  EXPECT_EQ(ask_admin(node().admin_socket(), "POST", "/reload").status, 200);
+  EXPECT_EQ(node().get("/rules")["rules"][0]["limit"], 30);
   EXPECT_THAT(node().process().output(),
-              AllOf(HasSubstr((run_dir_inside / "rules").string()), HasSubstr("No space left on device")));
-  worker_->tick();
-  for (const int i : {1, 2, 99}) EXPECT_TRUE(worker_->is_blocked(client(i))) << "the last table serves on";
+              AllOf(HasSubstr((inside() / "rules").string()), HasSubstr("No space left on device")));
+  for (int i = 0; i < 31; ++i) worker_->request(client(99));
+  EXPECT_TRUE(eventually([&] { return worker_->is_blocked(client(99)); })) << "workers have the new rules";
+
+  kill_and_start();
+  for (const int i : {1, 2, 99}) EXPECT_TRUE(remembers(i));
+  for (int i = 0; i < 31; ++i) worker_->request(client(98));
+  EXPECT_TRUE(eventually([&] { return worker_->is_blocked(client(98)); })) << "it counts and decides";
+}
+
+TEST_F(PopRunDir, full_one_without_a_table_is_an_error_that_says_how_much_room_is_missing) {
+  disk_->fill();
+  EXPECT_FALSE(node().starts());
+  EXPECT_THAT(node().process().output(), AllOf(HasSubstr(inside().string()), HasSubstr("No space left on device"),
+                                               ::testing::ContainsRegex("[0-9]+ bytes are needed, [0-9]+ are free")));
   disk_->free();
   node().start();
+}
+
+TEST_F(PopRunDir, read_only_one_is_an_error_that_names_the_folder_and_workers_keep_the_last_table) {
+  start();
+  block(1);
+  node().kill();
+  disk_->set_read_only(true);
+  EXPECT_FALSE(node().starts());
+  EXPECT_THAT(node().process().output(),
+              HasSubstr(inside().string() + ": run_dir cannot be written: Read-only file system"));
+  worker_->tick();
+  EXPECT_TRUE(worker_->is_blocked(client(1)));
+  disk_->set_read_only(false);
+  node().start();
   ASSERT_TRUE(worker_->attach());
-  for (const int i : {1, 2, 99}) EXPECT_TRUE(remembers(i));
+  EXPECT_TRUE(remembers(1));
 }
 
 }  // namespace

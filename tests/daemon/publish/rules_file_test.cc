@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -35,10 +37,11 @@ class RulesFileTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string folder_;
   std::string path_;
+  std::string note_;
 };
 
 TEST_F(RulesFileTest, descriptor_reads_the_block_and_cannot_be_mapped_writable) {
-  const auto file = RulesFile::write(path_, bytes_of("first"));
+  const auto file = RulesFile::write(path_, bytes_of("first"), note_);
   ASSERT_TRUE(file.ok()) << file.error();
   EXPECT_EQ(content(file->read_only_descriptor()), "first");
   EXPECT_EQ(file->bytes(), 5U);
@@ -46,7 +49,7 @@ TEST_F(RulesFileTest, descriptor_reads_the_block_and_cannot_be_mapped_writable) 
 }
 
 TEST_F(RulesFileTest, file_is_the_owners_alone_and_nothing_else_is_left) {
-  const auto file = RulesFile::write(path_, bytes_of("first"));
+  const auto file = RulesFile::write(path_, bytes_of("first"), note_);
   struct stat status {};
   ASSERT_EQ(stat(path_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777U, 0600U);
@@ -54,8 +57,8 @@ TEST_F(RulesFileTest, file_is_the_owners_alone_and_nothing_else_is_left) {
 }
 
 TEST_F(RulesFileTest, next_revision_leaves_the_last_one_whole_for_those_that_map_it) {
-  const auto first = RulesFile::write(path_, bytes_of("first"));
-  const auto second = RulesFile::write(path_, bytes_of("second"));
+  const auto first = RulesFile::write(path_, bytes_of("first"), note_);
+  const auto second = RulesFile::write(path_, bytes_of("second"), note_);
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(content(first->read_only_descriptor()), "first");
   EXPECT_EQ(content(second->read_only_descriptor()), "second");
@@ -66,16 +69,43 @@ TEST_F(RulesFileTest, what_a_killed_writer_left_does_not_stand_in_the_way) {
   ASSERT_GE(left, 0);
   ASSERT_EQ(write(left, "half a block", 12), 12);
   close(left);
-  const auto file = RulesFile::write(path_, bytes_of("whole"));
+  const auto file = RulesFile::write(path_, bytes_of("whole"), note_);
   ASSERT_TRUE(file.ok()) << file.error();
   EXPECT_EQ(content(file->read_only_descriptor()), "whole");
 }
 
-TEST_F(RulesFileTest, error_names_the_path_and_the_reason) {
-  const auto file = RulesFile::write("/dev/shm/popgate-no-such-folder/rules", bytes_of("x"));
-  ASSERT_FALSE(file.ok());
-  EXPECT_EQ(file.error(),
-            "/dev/shm/popgate-no-such-folder/rules.new: cannot create the file: No such file or directory");
+TEST_F(RulesFileTest, without_room_the_rules_are_in_memory_where_nobody_can_change_them) {
+  const auto file = RulesFile::write("/dev/shm/popgate-no-such-folder/rules", bytes_of("x"), note_);
+  ASSERT_TRUE(file.ok()) << file.error();
+  EXPECT_EQ(note_,
+            "/dev/shm/popgate-no-such-folder/rules.new: cannot create the file: No such file or directory; workers get "
+            "the rules from memory instead");
+  const int descriptor = file->read_only_descriptor();
+  EXPECT_EQ(content(descriptor), "x");
+  EXPECT_EQ(file->bytes(), 1U);
+  EXPECT_EQ(write(descriptor, "y", 1), -1);
+  EXPECT_EQ(mmap(nullptr, 1, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), MAP_FAILED);
+  struct stat status {};
+  ASSERT_EQ(fstat(descriptor, &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0600U);
+  // Who may open it again, as this test's user may, can neither write nor cut it.
+  const int again = open(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(again, 0);
+  EXPECT_EQ(write(again, "y", 1), -1);
+  EXPECT_EQ(ftruncate(again, 0), -1);
+  EXPECT_EQ(mmap(nullptr, 1, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0), MAP_FAILED);
+  close(again);
+}
+
+TEST_F(RulesFileTest, without_room_what_stood_there_still_stands) {
+  const auto first = RulesFile::write(path_, bytes_of("first"), note_);
+  EXPECT_EQ(note_, "");
+  std::filesystem::create_directory(path_ + ".new");  // in the way, also of root
+  const auto second = RulesFile::write(path_, bytes_of("second"), note_);
+  EXPECT_NE(note_, "");
+  std::ifstream stands(path_);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stands), {}), "first");
+  EXPECT_EQ(content(second->read_only_descriptor()), "second");
 }
 
 }  // namespace

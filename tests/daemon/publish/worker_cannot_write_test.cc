@@ -60,7 +60,8 @@ class WorkerCannotWrite : public testing::Test {
 };
 
 TEST_F(WorkerCannotWrite, the_rules) {
-  const auto file = RulesFile::write(folder_.path() + "/rules", std::vector<std::byte>(8192));
+  std::string note;
+  const auto file = RulesFile::write(folder_.path() + "/rules", std::vector<std::byte>(8192), note);
   ASSERT_TRUE(file.ok()) << file.error();
   EXPECT_EQ(as_a_worker(file->read_only_descriptor()), kNone);
 }
