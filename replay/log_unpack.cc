@@ -4,12 +4,15 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace popgate {
 namespace {
 
 constexpr std::size_t kPackedBytes = 65536;
+constexpr Bytef kGzipFirstByte = 0x1f;
+constexpr std::uint64_t kGzipMagicBytes = 2;
 constexpr int kGzipWindowBits = 15 + 16;  // 16: with a gzip header, zlib.h
 
 class GzipBytes final : public ByteSource {
@@ -30,13 +33,14 @@ class GzipBytes final : public ByteSource {
     stream_.avail_out = static_cast<uInt>(out.size());
     while (stream_.avail_out == out.size()) {
       if (stream_.avail_in == 0) {
-        Result<std::size_t> got = packed_->read(input_);
+        Result<std::size_t> got = fetch();
         if (!got) return got;
         if (*got == 0) return in_member_ ? Result<std::size_t>(Error{name_ + ": the gzip data ends in the middle"}) : 0;
-        stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
-        stream_.avail_in = static_cast<uInt>(*got);
       }
-      if (!in_member_ && members_ > 0 && *stream_.next_in != 0x1f) return end_at_padding();
+      if (!in_member_) {
+        member_begin_ = position();
+        if (members_ > 0 && *stream_.next_in != kGzipFirstByte) return end_behind_members();
+      }
       in_member_ = true;
       const int outcome = inflate(&stream_, Z_NO_FLUSH);
       if (outcome == Z_STREAM_END) {
@@ -44,6 +48,8 @@ class GzipBytes final : public ByteSource {
         in_member_ = false;
         inflateReset(&stream_);
       } else if (outcome != Z_OK && outcome != Z_BUF_ERROR) {
+        const bool is_no_member = members_ > 0 && position() - member_begin_ <= kGzipMagicBytes;
+        if (is_no_member) return end_behind_members();
         return Error{name_ + ": the gzip data is damaged: " + (stream_.msg != nullptr ? stream_.msg : "unknown")};
       }
     }
@@ -51,15 +57,35 @@ class GzipBytes final : public ByteSource {
   }
 
  private:
-  // What follows the last member and is no member (zeros of a tape block) is not ours.
-  std::size_t end_at_padding() {
-    stream_.avail_in = 0;
-    packed_ = std::make_unique<Nothing>();
-    return 0;
+  /// Of the next byte of the file to be unpacked.
+  [[nodiscard]] std::uint64_t position() const { return fetched_ - stream_.avail_in; }
+
+  Result<std::size_t> fetch() {
+    Result<std::size_t> got = packed_->read(input_);
+    if (!got) return got;
+    stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
+    stream_.avail_in = static_cast<uInt>(*got);
+    fetched_ += *got;
+    return got;
   }
-  class Nothing final : public ByteSource {
-    [[nodiscard]] Result<std::size_t> read(std::span<char>) override { return std::size_t{0}; }
-  };
+
+  // As gzip does it: zeros up to the end are a tape's padding; anything else does not belong there, and may be a log
+  // that was appended without being packed.
+  Result<std::size_t> end_behind_members() {
+    bool is_padding = position() == member_begin_;
+    do {
+      const std::span<const Bytef> rest(stream_.next_in, stream_.avail_in);
+      is_padding = is_padding && std::ranges::all_of(rest, [](Bytef byte) { return byte == 0; });
+      stream_.avail_in = 0;
+      const Result<std::size_t> got = fetch();
+      if (!got) return got;
+    } while (stream_.avail_in > 0);
+    in_member_ = false;
+    if (is_padding) return 0;
+    return Error{name_ + ": found " + std::to_string(fetched_ - member_begin_) + " bytes at byte " +
+                 std::to_string(member_begin_) +
+                 ", behind the last gzip member, that are not read, allowed: another member, or zeros to the end"};
+  }
 
   std::unique_ptr<ByteSource> packed_;
   std::string name_;
@@ -68,6 +94,8 @@ class GzipBytes final : public ByteSource {
   bool ready_ = false;
   bool in_member_ = false;
   std::uint64_t members_ = 0;
+  std::uint64_t fetched_ = 0;       // bytes of the file
+  std::uint64_t member_begin_ = 0;  // of this member, or of what should be the next
 };
 
 class ZstdBytes final : public ByteSource {

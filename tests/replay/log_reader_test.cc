@@ -79,6 +79,22 @@ TEST(LogReader, padding_behind_the_last_gzip_member_is_ignored) {
   EXPECT_EQ(lines.error, "");
 }
 
+TEST(LogReader, what_stands_behind_the_last_gzip_member_and_is_none_is_told_with_its_place) {
+  const std::string member = gzip("a\n") + gzip("b\n");
+  const std::string at = " bytes at byte " + std::to_string(member.size()) + ", behind the last gzip member";
+  const std::string zeros(70'000, '\0');  // more than is read at once
+  for (const std::string& rest : {std::string("192.0.2.1 - plain\n"), std::string("\x1f"), std::string("\x1fno"),
+                                  zeros + "x", zeros + gzip("c\n")}) {
+    const Lines lines = lines_of(member + rest);
+    EXPECT_EQ(lines.text, (std::vector<std::string>{"a", "b"}));
+    if (rest.size() == 1) {
+      EXPECT_NE(lines.error.find("ends in the middle"), std::string::npos) << "it may have been one";
+      continue;
+    }
+    EXPECT_NE(lines.error.find("found " + std::to_string(rest.size()) + at), std::string::npos) << lines.error;
+  }
+}
+
 TEST(LogReader, zstd_with_several_frames_is_one_stream) {
   const Lines lines = lines_of(zstd("a\nb") + zstd("c\n") + zstd("d"));
   EXPECT_EQ(lines.text, (std::vector<std::string>{"a", "bc", "d"}));

@@ -127,6 +127,16 @@ TEST(Program, damaged_input_is_replayed_as_far_as_it_goes_and_told_by_the_status
   EXPECT_NE(ended.output.find("the gzip data ends in the middle"), std::string::npos) << ended.output;
 }
 
+TEST(Program, bytes_behind_packed_input_are_told_by_the_status) {
+  const TemporaryFile packed("");
+  const std::string made = "printf '%s' '" + line_at(10, "192.0.2.1") + "' | gzip > " + packed.path() +
+                           " && printf rest >> " + packed.path();
+  ASSERT_EQ(run_program({"sh", "-c", made}).status, 0);
+  const Ended ended = run({"--rule", "3/60s", packed.path()});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.output.find(packed.path() + ": found 4 bytes at byte "), std::string::npos) << ended.output;
+}
+
 TEST(Program, records_beyond_the_reorder_buffer_are_told) {
   const TemporaryFile log(line_at(10, "192.0.2.1") + line_at(11, "192.0.2.1") + line_at(1, "192.0.2.1"));
   const Ended ended = run({"--rule", "3/60s", "--reorder", "1", log.path()});
