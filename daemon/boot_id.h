@@ -3,6 +3,7 @@
 // Which run of the kernel this is: instants of CLOCK_BOOTTIME mean something only together with it.
 //
 // Threads: any.
+// Invariants: 1. Two ids are equal exactly when no reboot lies between them.
 #pragma once
 
 #include <array>

@@ -3,6 +3,10 @@
 // A Stream over one of libevent's bufferevents.
 //
 // Threads: the event loop's.
+// Invariants: 1. The bufferevent is freed with the stream and calls nobody after it, also when the owner destroys the
+//                stream within a call.
+// Limits: one turn of the loop takes and gives a bounded number of bytes, so that one busy stream leaves the others
+//         their turn (bufferevent_stream.cc); what waits to be sent is for the owner to bound.
 #pragma once
 
 #include <optional>

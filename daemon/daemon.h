@@ -4,6 +4,8 @@
 // operator beside it, and signals that end it.
 //
 // Threads: one; everything runs on the event loop inside run().
+// Invariants: 1. What start() has opened is closed by the destructor in reverse order, also when a later step failed.
+// Limits: a stop waits three seconds for replies and acknowledgements; every part has its own.
 #pragma once
 
 #include <memory>

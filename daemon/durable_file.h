@@ -16,6 +16,8 @@
 // A reader that also looks at `path`.new (unfinished_name()) therefore finds what a killed process had written.
 //
 // Threads: any. Every step may wait for the disk as long as that likes: not on the event loop.
+// Invariants: 1. `path` is never a part of anything.
+// Limits: the caller's; the whole file is in memory.
 #pragma once
 
 #include <string>

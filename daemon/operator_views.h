@@ -5,6 +5,8 @@
 // Views only read; what changes something is in operator_orders.h.
 //
 // Threads: the event loop's.
+// Invariants: 1. A view changes nothing.
+// Limits: lists are cut at what the query asks for, 10,000 at most.
 // Cost: /status, /rules and /explain walk what they show; /mitigations walks the whole set.
 #pragma once
 

@@ -5,6 +5,9 @@
 // The daemon's is EventLoop; a simulated PoP has one whose time is a number, so that the same stages run there.
 //
 // Threads: the loop's.
+// Invariants: 1. Calls come from the loop only, one after the other, never from within start() or stop().
+//             2. host_now() never goes back; wall_now() may.
+// Limits: a timer holds one call; how many there are is for their owners to bound.
 #pragma once
 
 #include <functional>

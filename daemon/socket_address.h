@@ -3,6 +3,8 @@
 // An endpoint of the configuration as the socket calls want it: TCP, or a Unix socket.
 //
 // Threads: values. resolve() blocks while a name is looked up: at start only, because the event loop must not.
+// Invariants: 1. It is a copy: nothing of whoever gave it is kept.
+// Limits: of a name that has several addresses the first counts; a Unix path has at most 107 bytes.
 #pragma once
 
 #include <sys/socket.h>

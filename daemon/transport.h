@@ -3,7 +3,7 @@
 // How to reach other processes and be reached.
 //
 // Threads: the loop's.
-// Invariants: 1. A stream that was handed out is its owner's; the transport and its listeners may go before or after.
+// Invariants: 1. A stream that was handed out is its owner's, and goes before its transport.
 // Limits: a transport holds no queue; how many connections are open is for who dials and accepts to bound.
 #pragma once
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What collect hands to count: the hits of one key in one slot since the last flush, added up.
+//
+// Threads: a value.
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,7 @@
 //     store every new value in its row and in the ring's account         killed here: the next daemon stores them again
 //     committed = 0 (release)
 // Values are absolute, so storing them twice is storing them once.
+// Threads: one writer, the daemon that holds the file's lock; who reads meanwhile must expect a step half done.
 // Invariants: 1. A row's other columns never add up to more than kDrained (kRingDropped apart).
 //             2. An account of a ring is never ahead of what the rows have taken from that ring, nor behind.
 // Limits: kJournalUpdatesMax columns change in one step; kRingAccountsMax rings are remembered.

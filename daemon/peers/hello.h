@@ -7,6 +7,8 @@
 // is enough. They part with a sentence that the dialler logs and shows.
 //
 // Threads: pure functions.
+// Invariants: 1. A hello that is let in names a member, speaks a version of ours and has a secret in common with us.
+// Limits: those of wire.h.
 #pragma once
 
 #include <cstdint>

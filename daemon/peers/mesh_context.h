@@ -3,6 +3,8 @@
 // What every link and session of one mesh shares.
 //
 // Threads: the event loop's.
+// Invariants: 1. It outlives every link and session.
+// Limits: one entry a peer; `output_bytes_max` waits for each.
 #pragma once
 
 #include <cstddef>

@@ -9,6 +9,8 @@
 // Revocation lists are not read: a node whose key is lost is taken out of mesh.peers, or the CA is replaced.
 //
 // Threads: pure functions.
+// Invariants: 1. A verdict with a failure names nobody.
+// Limits: the chain's, set by TlsContext: kPeerChainBytesMax, kChainMax.
 #pragma once
 
 #include <optional>

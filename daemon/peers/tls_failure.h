@@ -6,6 +6,7 @@
 // byte. So an alert is put into words that say what to look at here, and the side that refuses logs the whole reason.
 //
 // Threads: pure functions.
+// Limits: kTlsFailureKinds kinds, so that a stranger cannot make new metrics.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 // Brakes and a node's figures to and from protobuf: the part of wire.cc that has nothing to do with the set.
 //
 // Threads: pure functions.
+// Invariants and limits: those of wire.h.
 #pragma once
 
 #include <optional>
