@@ -118,7 +118,7 @@ void Pipeline::take_over() {
       setup_.reactor.wall_now());
   brakes_ = std::make_unique<BrakeControl>(
       BrakeControl::Setup{config_.node, setup_.reactor, rules_, rule_names_, *ledger_, *mitigations_, *publisher_,
-                          [this](RuleId rule) { fuses_->reset(rule); }, config_.mesh.has_value()});
+                          [this](RuleId rule) { fuses_->reset(rule); }, config_.mesh && !config_.mesh->peers.empty()});
   fuses_ = std::make_unique<FuseControl>(FuseControl::Setup{setup_.reactor, rules_, *brakes_});
   brakes_->restore();
   publisher_->reconcile([this](const Key& key) { return mitigations_->enforcement(key, setup_.reactor.host_now()); },

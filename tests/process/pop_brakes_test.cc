@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "daemon/publish/brake_file.h"
 #include "tests/process/accounts.h"
 #include "tests/process/pop.h"
 
@@ -46,6 +47,9 @@ class PopBrakes : public ::testing::Test {
     json body = {{"state", state}, {"pop", pop}, {"reason", "test"}};
     if (!rule.empty()) body["rule"] = rule;
     return pop_->node(node).post("/enforce", body);
+  }
+  [[nodiscard]] std::filesystem::path state_of(std::size_t node) const {
+    return pop_->folder() / ("node-" + std::to_string(node)) / "state";
   }
   void restart(std::size_t node, bool kill) {
     if (kill) {
@@ -137,6 +141,42 @@ TEST_F(PopBrakes, a_damaged_file_is_told_and_what_was_off_stays_off) {
   const json said = pop_->node(0).get("/enforce");
   EXPECT_EQ(said["orders"][0]["origin"], "recovered");
   EXPECT_NE(pop_->node(0).process().output().find("brakes.refused"), std::string::npos);
+}
+
+TEST_F(PopBrakes, off_for_the_pop_on_a_node_that_hears_nobody_holds_there_and_everywhere_once_somebody_is_heard) {
+  start(2);
+  cross(kClient, 20);
+  (void)enforce(1, "on", true);  // what the node will not know when it is back
+  ASSERT_TRUE(eventually([&] { return pop_->node(0).get("/enforce")["orders"].size() == 1; }));
+  pop_->node(0).kill();
+  pop_->node(1).kill();
+  ASSERT_TRUE(std::filesystem::remove(state_of(0) / "brakes"));
+  pop_->node(0).start();
+  ASSERT_TRUE(workers_[0]->attach());
+  const json said = enforce(0, "off", true);
+  EXPECT_FALSE(workers_[0]->is_blocked(kClient));
+  EXPECT_EQ(said["orders"][0]["told"], false);
+  EXPECT_EQ(said["written"], true);
+  pop_->node(1).start();
+  ASSERT_TRUE(workers_[1]->attach());
+  EXPECT_TRUE(everywhere(kClient, false));
+  EXPECT_EQ(pop_->node(0).get("/enforce")["orders"][0]["told"], true);
+}
+
+TEST_F(PopBrakes, an_order_without_room_is_a_conflict_and_not_the_callers_mistake) {
+  start(1);
+  pop_->node(0).kill();
+  Brakes full("node-0", [](const Brakes::Change&) {});
+  for (std::uint64_t rule = 1; rule <= kBrakesMax; ++rule) {
+    full.restore(BrakeSide::kNode, {rule, true, {rule, 1}, BrakeOrigin::kOperator, {}, "node-0", ""});
+  }
+  std::ofstream(state_of(0) / "brakes", std::ios::binary) << encode_brakes(full, node_id("node-0"));
+  pop_->node(0).start();
+  const AdminAnswer answer =
+      ask_admin(pop_->node(0).admin_socket(), "POST", "/enforce", json{{"state", "off"}, {"rule", "login"}}.dump());
+  EXPECT_EQ(answer.status, 409);
+  EXPECT_NE(answer.body.find("4096 rules are off by themselves"), std::string::npos) << answer.body;
+  EXPECT_EQ(enforce(0, "off", false)["blocking"], false) << "there is always room for everything";
 }
 
 TEST_F(PopBrakes, wrong_orders_are_refused_by_name_and_change_nothing) {
