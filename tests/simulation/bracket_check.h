@@ -2,14 +2,16 @@
 //
 // Promises 4, 5 and 11, held against what really happened at every judgement of every node.
 //
-//     lo:  never more than the hits truly made in the trailing window, while clocks are right
+//     lo:  never more than the hits truly made in the trailing window, and those in its slots that bear a wrong stamp
+//          which their node could not know to be wrong (wrong_stamps.h); also while other nodes' clocks are off
 //     hi:  right after a fresh read, where it is claimed: not less than what the shards were told for the slots of the
 //          window, forgotten or not; so lost counters must be known to be lost
-//     certain: whom it mitigates was truly over the limit
+//     certain: whom it mitigates was over the limit, by the same hits; also on a node that knows its clock to be off
 //
-// Allowances, as ARCHITECTURE.md states them: while a wall clock is off, and for a window after, slots mean nothing; an
-// increment of the last kUnreadMax may have come after the read; evictions are noticed within kEvictionsNoticed; what
-// another node could not flush for longer than a settle time is not in `hi`, so it is looked at in quiet times only.
+// Allowances, as ARCHITECTURE.md states them: a node whose own clock is off, and for a window after, has no lower
+// bound, but `certain` still meets nobody new, unless the node could not tell; an increment of the last kUnreadMax may
+// have come after the read; evictions are noticed within kEvictionsNoticed; what another node could not flush for
+// longer than a settle time is not in `hi`, so it is looked at in quiet times only.
 //
 // Threads: one.
 #pragma once
@@ -35,9 +37,13 @@ class BracketCheck {
   [[nodiscard]] std::uint64_t looked_at_lo() const { return looked_at_lo_; }
 
  private:
-  void look_at_lo(Node& node, const SlotTotals& totals, const JudgedTotals& judged, const Rule& rule);
+  void look_at_lo(Node& node, const SlotTotals& totals, const JudgedTotals& judged, const Rule& rule,
+                  std::uint64_t most);
+  void look_at_certain(Node& node, const SlotTotals& totals, const JudgedTotals& judged, const Rule& rule,
+                       std::uint64_t most);
   void look_at_hi(Node& node, const SlotTotals& totals, const JudgedTotals& judged, const Rule& rule);
-  [[nodiscard]] bool clocks_are_right(const WindowShape& shape) const;
+  /// What a lower bound may say at most.
+  [[nodiscard]] std::uint64_t most_in_window(Node& node, const Key& key, const WindowShape& shape) const;
 
   Pop& pop_;
   std::map<HostNumber, ModelInstant> evicted_at_;

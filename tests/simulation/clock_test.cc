@@ -43,7 +43,7 @@ class ClockedPop : public ::testing::Test {
   void hit(std::uint64_t times) {
     const Rule& rule = pop_.rules().all().front();
     for (; times > 0; --times) {
-      pop_.truth().hit(kClient, rule.window, last().machine().wall_now(), 1, world_.now());
+      pop_.stamps().hit(last(), rule, kClient);
       last().record(rule, kClient);
     }
   }

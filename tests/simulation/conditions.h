@@ -23,15 +23,19 @@ class Conditions {
   /// A host and all that is between it and others.
   void disturb(HostNumber host) { begin(of_host_[host]); }
   void restore(HostNumber host) { end(of_host_[host]); }
+  /// Only the daemon there: it does not run, and then has to connect anew.
+  void disturb_daemon(HostNumber host) { begin(of_daemon_[host]); }
+  void restore_daemon(HostNumber host) { end(of_daemon_[host]); }
   /// Some node's wall clock is further off than it may be.
   void disturb_clocks() { begin(clocks_); }
   void restore_clocks() { end(clocks_); }
 
   /// Since when nothing at all is disturbed; empty: something is.
   [[nodiscard]] std::optional<ModelInstant> calm_since() const { return since(all_); }
-  [[nodiscard]] std::optional<ModelInstant> clocks_right_since() const { return since(clocks_); }
   /// The same for what lies between two nodes, both included.
   [[nodiscard]] std::optional<ModelInstant> clean_since(HostNumber a, HostNumber b) const;
+  /// The same, whatever became of the daemon on the first: what one that starts there finds.
+  [[nodiscard]] std::optional<ModelInstant> ways_clean_since(HostNumber from, HostNumber to) const;
 
  private:
   struct State {
@@ -43,6 +47,11 @@ class Conditions {
   }
   [[nodiscard]] static std::optional<ModelInstant> since(const State& state) {
     return state.faults > 0 ? std::nullopt : std::optional(state.ended);
+  }
+  template <typename States, typename Of>
+  [[nodiscard]] static std::optional<ModelInstant> clean_since(const States& states, const Of& of) {
+    const auto found = states.find(of);
+    return found == states.end() ? ModelInstant{} : since(found->second);
   }
   void begin(State& state) {
     ++state.faults;
@@ -57,6 +66,7 @@ class Conditions {
   World& world_;
   std::map<std::pair<HostNumber, HostNumber>, State> between_;
   std::map<HostNumber, State> of_host_;
+  std::map<HostNumber, State> of_daemon_;
   State clocks_;
   State all_;
 };

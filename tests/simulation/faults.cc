@@ -106,7 +106,7 @@ void Faults::begin(FaultKind kind) {
     case FaultKind::kNoMemory:
       return fault_of_shard(kind);
     case FaultKind::kClockStep:
-      return step_clock();
+      return step_clock(*pop_.nodes()[static_cast<std::size_t>(draw(random_, 0, pop_.nodes().size() - 1))]);
     case FaultKind::kLift:
       return lift();
     case FaultKind::kBlock:
@@ -197,15 +197,16 @@ void Faults::kill(bool with_records) {
   Node* const node = running_node();
   if (node == nullptr) return;
   note(node->name() + " is killed" + (with_records ? "" : ", and its disk is lost"));
-  pop_.conditions().disturb(node->host());
+  pop_.conditions().disturb_daemon(node->host());
   node->kill();
   if (!with_records) node->lose_records();
   end_later(chance(random_, 0.7) ? kShortMax : kLongMax, [this, node, with_records] {
     note(node->name() + " starts");
+    if (is_allowed(FaultKind::kClockStep) && chance(random_, 0.3)) step_clock(*node);
     node->start();
     checks_.entries.started(*node, with_records);
     checks_.retract.started(*node);
-    pop_.conditions().restore(node->host());
+    pop_.conditions().restore_daemon(node->host());
   });
 }
 
@@ -213,15 +214,16 @@ void Faults::stop_node() {
   Node* const node = running_node();
   if (node == nullptr) return;
   note(node->name() + " stops");
-  pop_.conditions().disturb(node->host());
+  pop_.conditions().disturb_daemon(node->host());
   node->stop([] {});
   end_later(kLongMax, [this, node] {
     if (node->is_running()) node->kill();  // stopped twice: the supervisor does not wait for ever
     note(node->name() + " starts");
+    if (is_allowed(FaultKind::kClockStep) && chance(random_, 0.3)) step_clock(*node);
     node->start();
     checks_.entries.started(*node, true);
     checks_.retract.started(*node);
-    pop_.conditions().restore(node->host());
+    pop_.conditions().restore_daemon(node->host());
   });
 }
 
@@ -229,12 +231,12 @@ void Faults::pause_node() {
   Node* const node = running_node();
   if (node == nullptr) return;
   note(node->name() + " is paused");
-  pop_.conditions().disturb(node->host());
+  pop_.conditions().disturb_daemon(node->host());
   node->process().pause();
   end_later(kLongMax, [this, node] {
     note(node->name() + " goes on");
     node->process().resume();
-    pop_.conditions().restore(node->host());
+    pop_.conditions().restore_daemon(node->host());
   });
 }
 
@@ -285,8 +287,8 @@ void Faults::fault_of_shard(FaultKind kind) {
 
 // ---- Clocks, operators, rules ----
 
-void Faults::step_clock() {
-  Node& node = *pop_.nodes()[static_cast<std::size_t>(draw(random_, 0, pop_.nodes().size() - 1))];
+void Faults::step_clock(Node& node) {
+  if (node.machine().is_off()) return;  // two steps may leave a clock that is neither right nor off
   const microseconds by = chance(random_, 0.5) ? draw(random_, Pop::kTolerance * 2, std::chrono::seconds(2))
                                                : draw(random_, std::chrono::seconds(2), std::chrono::hours(1));
   const microseconds step = chance(random_, 0.5) ? by : -by;

@@ -7,6 +7,7 @@
 // Invariants: 1. Every fault ends by itself, or when all are healed.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -40,7 +41,7 @@ enum class FaultKind : std::uint8_t {
   kShardPause,      // SIGSTOP: what was sent is carried out later
   kEviction,
   kNoMemory,   // a memcached stores nothing new
-  kClockStep,  // of one node, beyond the tolerance, and back later
+  kClockStep,  // of one node, beyond the tolerance, and back later; also of one that is about to start
   kLift,       // an operator's
   kBlock,
   kRulesChange,
@@ -82,7 +83,8 @@ class Faults {
   void pause_node();
   void slow_node();
   void fault_of_shard(FaultKind kind);
-  void step_clock();
+  void step_clock(Node& node);
+  [[nodiscard]] bool is_allowed(FaultKind kind) const { return std::ranges::find(allowed_, kind) != allowed_.end(); }
   void lift();
   void block();
   void change_rules();

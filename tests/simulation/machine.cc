@@ -17,6 +17,15 @@ microseconds Machine::wall_ahead() const {
   return kWallStart + clocks_.wall_ahead + elapsed() - (kWallStart + world_.now().time_since_epoch());
 }
 
+void Machine::step_wall(microseconds by) {
+  if (is_off()) off_until_ = world_.now();
+  clocks_.wall_ahead += by;
+}
+
+bool Machine::was_off_within(microseconds duration) const {
+  return is_off() || (off_until_ && world_.now() - *off_until_ < duration);
+}
+
 microseconds Machine::true_time_of(microseconds duration) const {
   const std::int64_t us = duration.count();
   if (us <= 0) return microseconds(0);

@@ -6,6 +6,7 @@
 // Invariants: 1. host_now never goes back; only the wall clock steps.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tests/simulation/world.h"
@@ -21,6 +22,7 @@ class Machine {
   };
   /// What CLOCK_REALTIME_COARSE is late by at most: one kernel tick at 250 Hz.
   static constexpr microseconds kTick{4000};
+  static constexpr microseconds kRightWithin{20'000};
   /// True wall time when the model begins: the year 2024.
   static constexpr PopInstant kWallStart{std::chrono::hours(480000)};
 
@@ -34,7 +36,10 @@ class Machine {
   [[nodiscard]] PopInstant wall_now() const;
   /// How far the wall clock is ahead of true time now.
   [[nodiscard]] microseconds wall_ahead() const;
-  void step_wall(microseconds by) { clocks_.wall_ahead += by; }
+  void step_wall(microseconds by);
+  /// Further from true time than a node's clock may be.
+  [[nodiscard]] bool is_off() const { return std::chrono::abs(wall_ahead()) > kRightWithin; }
+  [[nodiscard]] bool was_off_within(microseconds duration) const;
   /// True time in which this machine's clocks pass `duration`; rounded up, so that no timer is early.
   [[nodiscard]] microseconds true_time_of(microseconds duration) const;
   [[nodiscard]] ModelInstant true_time_at(HostInstant instant) const {
@@ -48,6 +53,7 @@ class Machine {
   World& world_;
   std::string name_;
   Clocks clocks_;
+  std::optional<ModelInstant> off_until_;
 };
 
 }  // namespace popgate::simulation

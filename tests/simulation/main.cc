@@ -34,6 +34,8 @@ void Totals::add(const Outcome& one) {
   sum.lost += one.lost;
   sum.decisions += one.decisions;
   sum.lifts += one.lifts;
+  sum.wrongly_stamped += one.wrongly_stamped;
+  sum.excused += one.excused;
   sum.lower_bounds += one.lower_bounds;
   sum.upper_bounds += one.upper_bounds;
   sum.limits += one.limits;
@@ -58,6 +60,8 @@ void Totals::print() const {
   line("lost with a daemon", sum.lost);
   line("decisions", sum.decisions);
   line("lifts", sum.lifts);
+  line("stamped by wrong clocks", sum.wrongly_stamped);
+  line("of these, excused", sum.excused);
   line("lower bounds looked at", sum.lower_bounds);
   line("upper bounds looked at", sum.upper_bounds);
   line("limits looked at", sum.limits);

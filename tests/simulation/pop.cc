@@ -61,11 +61,12 @@ Pop::Pop(World& world, const Shape& shape)
     const HostNumber host = kFirstShard + static_cast<HostNumber>(shards_.size());
     const auto counted = [this](std::string_view counter, std::uint64_t hits) {
       const Truth::Excess excess = truth_.counted(counter, hits, world_.now());
-      // A clock that was stepped back counts what it stamped before in the latest slot that it may; and a daemon counts
-      // what workers recorded under the window of before in slots of the new one.
-      const bool slots_are_right = conditions_.clocks_right_since() == ModelInstant{} && !windows_changed_;
-      if (excess == Truth::Excess::kNone || (excess == Truth::Excess::kSlot && !slots_are_right)) return;
-      broken("3", std::string(counter) + " was given more hits than were ever made: some were counted twice");
+      // A daemon counts what workers recorded under the window of before in slots of the new one.
+      if (excess == Truth::Excess::kNone || (excess == Truth::Excess::kSlot && windows_changed_)) return;
+      broken("3", std::string(counter) +
+                      (excess == Truth::Excess::kKey
+                           ? " was given more hits than were ever made: some were counted twice"
+                           : " was given more hits than belong there: some were counted twice, or by a wrong clock"));
     };
     shards_.push_back(std::make_unique<ShardServer>(network_, host, shard.name, counted));
   }
@@ -112,13 +113,14 @@ Node* Pop::node_at(HostNumber host) {
 }
 
 // The watch may be set later.
-Node::Watch Pop::forwarded() const {
+Node::Watch Pop::forwarded() {
   return {.judged =
               [this](Node& node, const SlotTotals& totals, const JudgedTotals& judged) {
                 if (watch_.judged) watch_.judged(node, totals, judged);
               },
           .turn =
               [this](Node& node) {
+                stamps_.turn(node);
                 if (watch_.turn) watch_.turn(node);
               },
           .reload =

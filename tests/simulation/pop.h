@@ -16,6 +16,7 @@
 #include "tests/simulation/proxy_server.h"
 #include "tests/simulation/shard_server.h"
 #include "tests/simulation/truth.h"
+#include "tests/simulation/wrong_stamps.h"
 
 namespace popgate::simulation {
 
@@ -60,6 +61,7 @@ class Pop {
   [[nodiscard]] Network& network() { return network_; }
   [[nodiscard]] Conditions& conditions() { return conditions_; }
   [[nodiscard]] Truth& truth() { return truth_; }
+  [[nodiscard]] WrongStamps& stamps() { return stamps_; }
   /// Every rule that this PoP has or had, as it was last; always in the same order.
   [[nodiscard]] const RuleSet& rules() const { return shape_.rules; }
   /// Configured and enabled, on every node that has the configuration of now.
@@ -79,7 +81,7 @@ class Pop {
 
  private:
   [[nodiscard]] Config config_of(std::size_t node) const;
-  [[nodiscard]] Node::Watch forwarded() const;
+  [[nodiscard]] Node::Watch forwarded();
   [[nodiscard]] RuleSet configured() const;
 
   World& world_;
@@ -95,6 +97,7 @@ class Pop {
   std::vector<std::unique_ptr<ShardServer>> shards_;
   std::vector<std::unique_ptr<ProxyServer>> proxies_;
   std::vector<std::unique_ptr<Node>> nodes_;
+  WrongStamps stamps_{world_, conditions_, nodes_, truth_};
   Random random_;
   std::string fault_;
 };

@@ -135,6 +135,8 @@ Outcome Run::run() {
   outcome_.hits = pop_.truth().hits();
   outcome_.decisions = entries_.decisions();
   outcome_.lifts = entries_.lifts();
+  outcome_.wrongly_stamped = pop_.stamps().excused() + pop_.stamps().refused();
+  outcome_.excused = pop_.stamps().excused();
   outcome_.lower_bounds = bracket_.looked_at_lo();
   outcome_.upper_bounds = bracket_.looked_at_hi();
   outcome_.limits = limits_.looked_at();

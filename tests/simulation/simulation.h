@@ -53,6 +53,8 @@ struct Outcome {
   std::uint64_t lost = 0;
   std::uint64_t decisions = 0;
   std::uint64_t lifts = 0;
+  std::uint64_t wrongly_stamped = 0;  // hits, by clocks that were off
+  std::uint64_t excused = 0;          // and of these, by a node that could not tell
   std::uint64_t lower_bounds = 0;
   std::uint64_t upper_bounds = 0;
   std::uint64_t limits = 0;

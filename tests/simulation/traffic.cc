@@ -86,7 +86,7 @@ bool Traffic::request(Client& client, TableAnswer& answer) {
   if (denied) ++figures_.denied;
   if (client.habit == Habit::kPatient && denied) look_at_denial(client, node, key);
   if (!denied || rule.count == CountMode::kAll) {
-    pop_.truth().hit(key, rule.window, node.machine().wall_now(), rule.cost, pop_.world().now());
+    pop_.stamps().hit(node, rule, key);
     node.record(rule, key);
   }
   return !denied;

@@ -30,13 +30,27 @@ std::uint64_t Course::until(ModelInstant to) const {
   return later == points_.begin() ? 0 : std::prev(later)->sum;
 }
 
-void Truth::hit(const Key& key, const WindowShape& shape, PopInstant stamp, std::uint64_t hits, ModelInstant at) {
+void Truth::hit(const Key& key, const WindowShape& shape, PopInstant stamp, Made made, ModelInstant at) {
+  const std::uint64_t hits = made.hits;
   hits_of_[key].add(at, hits);
   CounterNames names(ring_, key, shape.slot);
   const std::string_view counter = names.of(KeySlots(shape, key).slot_at(stamp));
-  counters_[std::string(counter)].stamped += hits;
+  if (made.rightly_stamped) counters_[std::string(counter)].stamped += hits;
   keys_[std::string(tag_of(counter))].hits += hits;
   hits_ += hits;
+}
+
+void Truth::excuse(const Key& key, microseconds slot_length, SlotIndex slot, std::uint64_t hits) {
+  CounterNames names(ring_, key, slot_length);
+  Counter& counter = counters_[std::string(names.of(slot))];
+  counter.stamped += hits;
+  counter.excused += hits;
+}
+
+std::uint64_t Truth::excused_in(const Key& key, microseconds slot_length, SlotIndex slot) const {
+  CounterNames names(ring_, key, slot_length);
+  const auto found = counters_.find(names.of(slot));
+  return found == counters_.end() ? 0 : found->second.excused;
 }
 
 Truth::Excess Truth::counted(std::string_view counter, std::uint64_t hits, ModelInstant at) {

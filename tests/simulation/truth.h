@@ -41,7 +41,13 @@ class Truth {
  public:
   explicit Truth(std::uint32_t ring) : ring_(ring) {}
 
-  void hit(const Key& key, const WindowShape& shape, PopInstant stamp, std::uint64_t hits, ModelInstant at);
+  struct Made {
+    std::uint64_t hits = 1;
+    bool rightly_stamped = true;  // else it is not to be counted
+  };
+  void hit(const Key& key, const WindowShape& shape, PopInstant stamp, Made made, ModelInstant at);
+  /// Of those that were stamped wrongly, these may be counted.
+  void excuse(const Key& key, microseconds slot_length, SlotIndex slot, std::uint64_t hits);
   /// What was counted more often than it was ever hit.
   enum class Excess : std::uint8_t { kNone, kSlot, kKey };
   /// A shard carried out an increment.
@@ -50,12 +56,14 @@ class Truth {
   [[nodiscard]] const Course& hits_of(const Key& key) const;
   /// Increments carried out for that slot of the key.
   [[nodiscard]] const Course& counted_in(const Key& key, microseconds slot_length, SlotIndex slot) const;
+  [[nodiscard]] std::uint64_t excused_in(const Key& key, microseconds slot_length, SlotIndex slot) const;
   [[nodiscard]] std::uint64_t hits() const { return hits_; }
   [[nodiscard]] std::uint64_t counted() const { return counted_; }
 
  private:
   struct Counter {
-    std::uint64_t stamped = 0;
+    std::uint64_t stamped = 0;  // what may be counted of it
+    std::uint64_t excused = 0;  // and of that, with a wrong stamp
     Course counted;
   };
   std::uint32_t ring_;
