@@ -143,6 +143,19 @@ TEST_F(FuseTest, a_peer_that_restarts_or_comes_back_makes_no_share_greater) {
   EXPECT_FALSE(blew_);
 }
 
+TEST_F(FuseTest, a_peer_that_comes_back_does_not_count_for_the_time_that_it_was_silent) {
+  add(1000, 0);
+  add(1000, 0);
+  ModelNode& busy = add(1000, 600);
+  (void)run(20);
+  busy.heard = false;
+  (void)run(30);
+  busy.heard = true;
+  const Fuse::Judged judged = run(30);
+  EXPECT_FALSE(blew_);  // 40 of its seconds against 10 of the others would be 24,000 of 60,000
+  EXPECT_DOUBLE_EQ(judged.shares[0].share, 0.2);
+}
+
 TEST_F(FuseTest, a_node_cut_off_speaks_for_itself_only_and_after_a_minute) {
   add(1000, 600);
   add(2000, 0).heard = true;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <zlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -77,6 +78,17 @@ TEST_F(BrakeFileTest, a_file_cut_or_changed_anywhere_is_refused_and_kept_aside) 
   EXPECT_THAT(note, HasSubstr("renamed to " + file_.path() + ".refused"));
   EXPECT_TRUE(std::filesystem::exists(file_.path() + ".refused"));
   EXPECT_FALSE(std::filesystem::exists(file_.path()));
+}
+
+TEST_F(BrakeFileTest, more_than_its_head_says_is_refused_though_the_checksum_is_right) {
+  std::string bytes = encode_brakes(brakes_, kNode);
+  bytes.replace(bytes.size() - 4, 4, "x");
+  const auto sum = static_cast<std::uint32_t>(
+      crc32(crc32(0, nullptr, 0), reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
+  for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<char>(sum >> shift & 0xff));
+  const auto stored = decode_brakes(bytes, kNode);
+  ASSERT_FALSE(stored);
+  EXPECT_EQ(stored.error(), "not as long as its head says");
 }
 
 TEST_F(BrakeFileTest, another_nodes_file_is_refused) {
