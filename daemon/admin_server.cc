@@ -134,7 +134,7 @@ void AdminServer::route(std::string method, std::string path, AdminHandler handl
 std::optional<SocketPeer> AdminServer::allowed_peer(evhttp_request* request) {
   evhttp_connection* const connection = evhttp_request_get_connection(request);
   const int descriptor = bufferevent_getfd(evhttp_connection_get_bufferevent(connection));
-  const std::optional<SocketPeer> peer = socket_peer(descriptor);
+  std::optional<SocketPeer> peer = socket_peer(descriptor);
   if (peer && may_connect(*peer, access_, SocketOwner::this_process())) return peer;
   ++figures_.strangers_refused;
   if (stranger_log_.allow(HostClock::now())) {

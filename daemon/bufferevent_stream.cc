@@ -8,7 +8,6 @@
 #include <netinet/tcp.h>
 
 #include <cstring>
-#include <utility>
 
 #include "daemon/result.h"
 #include "daemon/socket_transport.h"
@@ -25,7 +24,7 @@ void set_no_delay(evutil_socket_t descriptor) {
 }  // namespace
 
 BuffereventStream::BuffereventStream(bufferevent* event, std::optional<SocketAddress> address)
-    : event_(event), address_(std::move(address)) {
+    : event_(event), address_(address) {
   POPGATE_ASSERT(event_ != nullptr);
 }
 

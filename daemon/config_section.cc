@@ -210,11 +210,12 @@ bool Section::read(std::string_view leaf, Endpoint& out) const {
   std::string_view text;
   if (!read_scalar(leaf, text)) return false;
   auto endpoint = parse_endpoint(text);
-  if (endpoint)
-    out = *std::move(endpoint);
-  else
+  if (!endpoint) {
     fault(leaf, allowed_text(option(leaf)));
-  return endpoint.has_value();
+    return false;
+  }
+  out = *std::move(endpoint);
+  return true;
 }
 
 bool Section::read_file(std::string_view leaf, std::string& out) const {

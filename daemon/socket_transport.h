@@ -15,8 +15,8 @@ struct bufferevent;
 
 namespace popgate {
 
-inline constexpr std::size_t kReadBytesMax = 256 * 1024;
-inline constexpr std::size_t kWriteBytesMax = 1024 * 1024;
+inline constexpr std::size_t kReadBytesMax = std::size_t{256} * 1024;
+inline constexpr std::size_t kWriteBytesMax = std::size_t{1024} * 1024;
 inline constexpr int kListenBacklog = 64;
 inline constexpr milliseconds kListenPause{100};
 

@@ -20,7 +20,7 @@
 namespace popgate {
 
 /// When less than this waits to be sent, stream_drained is called.
-inline constexpr std::size_t kDrainedBytes = 64 * 1024;
+inline constexpr std::size_t kDrainedBytes = std::size_t{64} * 1024;
 
 class StreamOwner {
  public:

@@ -11,7 +11,7 @@
 namespace popgate {
 
 Result<std::unique_ptr<CounterRing>> CounterRing::make(const RingConfig& ring, const CountersConfig& counters,
-                                                       const Setup& setup, Shard::ReportFunction report) {
+                                                       const Setup& setup, const Shard::ReportFunction& report) {
   const std::string_view field = setup.reads_only ? "counters.also_read" : "counters";
   Result<Placement> placement = Placement::make(ring.shards);
   if (!placement) return Error{placement.error()};

@@ -48,7 +48,8 @@ class CounterRing {
   /// connect. A shard that does not answer is no error; one that no key is placed on, or whose address cannot be looked
   /// up, is.
   [[nodiscard]] static Result<std::unique_ptr<CounterRing>> make(const RingConfig& ring, const CountersConfig& counters,
-                                                                 const Setup& setup, Shard::ReportFunction report);
+                                                                 const Setup& setup,
+                                                                 const Shard::ReportFunction& report);
 
   [[nodiscard]] KeyWindows& windows() { return windows_; }
   [[nodiscard]] const KeyWindows& windows() const { return windows_; }

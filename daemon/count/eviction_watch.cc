@@ -9,7 +9,7 @@ EvictionWatch::EvictionWatch(Reactor& reactor, Transport& transport, SocketAddre
                              Events events, milliseconds interval)
     : reactor_(reactor),
       transport_(transport),
-      address_(std::move(address)),
+      address_(address),
       timeout_(timeout),
       interval_(interval),
       events_(std::move(events)),

@@ -81,7 +81,7 @@ class Shard : private ShardConnectionOwner {
   [[nodiscard]] const ShardFigures& figures() const { return figures_; }
 
  private:
-  static constexpr std::size_t kBatchBytesMax = 512 * 1024;
+  static constexpr std::size_t kBatchBytesMax = std::size_t{512} * 1024;
   static constexpr std::uint8_t kCreationRoundsMax = 3;
   static constexpr std::size_t kExpireKeysPerTick = 4096;
   static constexpr PopInstant kNever = PopInstant::min();

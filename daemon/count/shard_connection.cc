@@ -28,7 +28,7 @@ std::size_t end_of_get(const std::vector<BatchRead>& reads, std::size_t begin) {
 }  // namespace
 
 ShardConnection::ShardConnection(Setup setup, ShardConnectionOwner& owner)
-    : setup_(std::move(setup)), owner_(owner), deadline_timer_(*setup_.reactor, [this] { check_deadline(); }) {}
+    : setup_(setup), owner_(owner), deadline_timer_(*setup_.reactor, [this] { check_deadline(); }) {}
 
 void ShardConnection::open() {
   POPGATE_ASSERT(state_ == State::kClosed);

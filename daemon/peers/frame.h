@@ -17,7 +17,7 @@
 namespace popgate {
 
 inline constexpr std::size_t kFrameHeadBytes = 4;
-inline constexpr std::size_t kFrameBytesMax = 64 * 1024;
+inline constexpr std::size_t kFrameBytesMax = std::size_t{64} * 1024;
 
 /// The frame around a payload of 1 .. kFrameBytesMax bytes.
 [[nodiscard]] std::string frame_of(std::string_view payload);

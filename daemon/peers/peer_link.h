@@ -34,7 +34,7 @@
 
 namespace popgate {
 
-inline constexpr std::size_t kSnapshotOutputBytes = 256 * 1024;
+inline constexpr std::size_t kSnapshotOutputBytes = std::size_t{256} * 1024;
 
 class PeerLink {
  public:

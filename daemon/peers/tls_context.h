@@ -20,7 +20,7 @@
 
 namespace popgate {
 
-inline constexpr long kPeerChainBytesMax = 32 * 1024;
+inline constexpr long kPeerChainBytesMax = 32L * 1024;
 
 /// One handshake's question and answer.
 struct TlsHandshake {

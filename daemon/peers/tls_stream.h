@@ -25,7 +25,7 @@ struct event_base;
 
 namespace popgate {
 
-inline constexpr std::size_t kLingerBytesMax = 64 * 1024;
+inline constexpr std::size_t kLingerBytesMax = std::size_t{64} * 1024;
 
 class TlsStream final : public BuffereventStream {
  public:
