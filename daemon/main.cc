@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <string>
 
 #include "daemon/config.h"
@@ -82,9 +83,7 @@ int run(const std::string& file) {
   return kOk;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int begin(int argc, char** argv) {
   CLI::App app{"popgated: the daemon of one Popgate node. Runs in the foreground and logs to standard error."};
   std::string run_file;
   std::string check_file;
@@ -114,4 +113,15 @@ int main(int argc, char** argv) {
   if (!check_file.empty()) return check(check_file);
   if (!nutcracker_file.empty()) return print_nutcracker(nutcracker_file);
   return run(run_file);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return begin(argc, argv);
+  } catch (const std::exception& failure) {  // out of memory
+    std::fprintf(stderr, "popgated: %s\n", failure.what());
+    return kFailed;
+  }
 }

@@ -6,6 +6,7 @@
 // configuration or an input cannot be used; 3 the live run failed; 130 a live run was interrupted, and its report
 // covers what was sent.
 #include <cstdio>
+#include <exception>
 
 #include "replay/command_line.h"
 #include "replay/live_run.h"
@@ -150,24 +151,33 @@ int replay(const CommandLine& line) {
   return report->live.interrupted ? kInterrupted : input_status;
 }
 
+int begin(int argc, char** argv) {
+  int status = 0;
+  const auto line = read_command_line(argc, argv, status);
+  if (!line) return status;
+  switch (line->task) {
+    case ReplayTask::kGenerate:
+      return generate(*line);
+    case ReplayTask::kStatistics:
+      status = show_statistics(*line);
+      break;
+    case ReplayTask::kOffline:
+    case ReplayTask::kLive:
+      status = replay(*line);
+  }
+  if (output_arrived()) return status;
+  complain("cannot write to standard output");
+  return status == kDone ? kDamaged : status;
+}
+
 }  // namespace
 }  // namespace popgate
 
 int main(int argc, char** argv) {
-  int status = 0;
-  const auto line = popgate::read_command_line(argc, argv, status);
-  if (!line) return status;
-  switch (line->task) {
-    case popgate::ReplayTask::kGenerate:
-      return popgate::generate(*line);
-    case popgate::ReplayTask::kStatistics:
-      status = popgate::show_statistics(*line);
-      break;
-    case popgate::ReplayTask::kOffline:
-    case popgate::ReplayTask::kLive:
-      status = popgate::replay(*line);
+  try {
+    return popgate::begin(argc, argv);
+  } catch (const std::exception& failure) {  // out of memory
+    popgate::complain(failure.what());
+    return popgate::kFailed;
   }
-  if (popgate::output_arrived()) return status;
-  popgate::complain("cannot write to standard output");
-  return status == popgate::kDone ? popgate::kDamaged : status;
 }
