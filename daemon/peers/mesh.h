@@ -42,7 +42,7 @@ namespace popgate {
 
 inline constexpr std::size_t kHalfOpenMax = 32;
 /// A daemon that was heard this recently is alive: another of its name is a clash, not its successor.
-inline constexpr milliseconds kAliveWithin{600};                 // two heartbeats and some
+inline constexpr milliseconds kAliveWithin{600};                              // two heartbeats and some
 inline constexpr std::size_t kOutputBytesMax = std::size_t{8} * 1024 * 1024;  // some 40,000 entries
 
 struct MeshOptions {
