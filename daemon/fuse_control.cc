@@ -57,7 +57,6 @@ void FuseControl::tick() {
 }
 
 void FuseControl::blow(const Fuse::Share& share, bool for_pop) {
-  ++blown_;
   const Rule* rule = setup_.rules->by_id(share.rule);
   const std::string reason =
       fmt::format("fuse: it blocked {:.1f} % of {} requests in {} s, max_blocked_share is {} %", share.share * 100,
@@ -67,7 +66,12 @@ void FuseControl::blow(const Fuse::Share& share, bool for_pop) {
                                               .off = true,
                                               .origin = BrakeOrigin::kFuse,
                                               .reason = reason});
-  if (!ordered) spdlog::error("the fuse of rule {} has blown and cannot turn it off: {}", rule->name, ordered.error());
+  if (ordered) {
+    ++blown_;
+  } else if (refused_log_.allow(setup_.reactor.host_now())) {
+    spdlog::error("the fuse of rule {} has blown and cannot turn it off: {}{}", rule->name, ordered.error(),
+                  refused_log_.withheld_text());
+  }
 }
 
 void FuseControl::visit(const MetricVisitor& visitor) const {

@@ -13,6 +13,7 @@
 
 #include "daemon/brake_control.h"
 #include "daemon/collect/request_totals.h"
+#include "daemon/log_limiter.h"
 #include "daemon/mitigate/fuse.h"
 #include "daemon/peers/wire.h"
 
@@ -54,6 +55,7 @@ class FuseControl {
   RequestFigures own_;
   Fuse::Judged judged_;
   std::uint64_t blown_ = 0;
+  LogLimiter refused_log_;  // asked again at each tick
 };
 
 }  // namespace popgate

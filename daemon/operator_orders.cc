@@ -80,6 +80,7 @@ Result<std::string> reason_of(const json& body) {
 
 std::vector<std::string> texts_of(const std::vector<Key>& keys) {
   std::vector<std::string> texts;
+  texts.reserve(keys.size());
   for (const Key& key : keys) texts.push_back(key_text(key));
   return texts;
 }
@@ -123,7 +124,7 @@ std::string no_room_text(const Key& key) {
 
 }  // namespace
 
-OperatorOrders::OperatorOrders(Setup setup) : setup_(std::move(setup)) {}
+OperatorOrders::OperatorOrders(Setup setup) : setup_(setup) {}
 OperatorOrders::~OperatorOrders() = default;
 
 void OperatorOrders::block(const json& body, const AnswerFunction& answer) {
