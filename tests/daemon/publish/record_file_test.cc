@@ -228,6 +228,7 @@ TEST_F(RecordFileTest, counter_promise_covers_every_decision_and_outlives_them) 
   foreign.version = {0, 1'000'000'000, kNode + 1, 1};
   ASSERT_TRUE(file_->put(foreign));
   now_ += hours(1);
+  EXPECT_EQ(file_->sweep(100, now_), 5U) << "no record tells it";
   open();
   EXPECT_TRUE(loaded_.empty());
   EXPECT_GE(load_.counter, 100'000U);

@@ -77,6 +77,24 @@ TEST_F(UnrecordedTest, one_that_was_lengthened_has_its_new_end) {
   EXPECT_FALSE(waiting_.put(until(now_ + minutes(1), kUnrecordedMax + 2), now_));
 }
 
+// Its older version would be written over the newer one later.
+TEST(RecordKeeper, what_is_recorded_after_all_no_longer_waits) {
+  const TestFolder folder;
+  RecordKeeper keeper({folder.file("records"), 1, kNode}, nullptr);
+  std::vector<std::string> notes;
+  ASSERT_TRUE(keeper.open(notes));
+  HostInstant now = HostClock::now();
+  (void)keeper.load([](const Mitigation&) {}, now, kWall);
+  keeper.put(until(now + seconds(1), 1), now);
+  keeper.put(until(now + minutes(10), 2), now);  // there is room for one record
+  EXPECT_EQ(keeper.unrecorded(), 1U);
+  now += seconds(1) + kEndedKept;
+  EXPECT_EQ(keeper.sweep(10, now), 1U);
+  keeper.put(until(now + minutes(20), 2), now);
+  EXPECT_EQ(keeper.unrecorded(), 0U);
+  EXPECT_TRUE(keeper.holds(id_of(2)));
+}
+
 // ---- A file that comes into reach later ----
 
 class RecordKeeperTest : public testing::Test {
