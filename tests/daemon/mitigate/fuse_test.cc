@@ -143,6 +143,16 @@ TEST_F(FuseTest, a_peer_that_restarts_or_comes_back_makes_no_share_greater) {
   EXPECT_FALSE(blew_);
 }
 
+TEST_F(FuseTest, sums_that_fall_without_a_restart_begin_again) {
+  add(1000, 0);
+  ModelNode& odd = add(1000, 100);
+  (void)run(20);
+  odd.sums = {};
+  const Fuse::Judged judged = run(5);
+  ASSERT_EQ(judged.shares.size(), 1U);
+  EXPECT_EQ(judged.shares[0].requests, 20'000U);
+}
+
 TEST_F(FuseTest, a_peer_that_comes_back_does_not_count_for_the_time_that_it_was_silent) {
   add(1000, 0);
   add(1000, 0);

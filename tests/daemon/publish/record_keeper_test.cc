@@ -120,7 +120,9 @@ class RecordKeeperTest : public testing::Test {
   [[nodiscard]] RecordFile::Options options() const { return {folder_.file("records"), 100'000, kNode}; }
   /// The loop turns until the keeper says that everything is recorded.
   void run_until_recorded() {
+    const HostInstant deadline = HostClock::now() + seconds(20);
     Timer poll(loop_, [&] {
+      if (HostClock::now() > deadline) return loop_.stop();
       now_ += kRecordRetryInterval / 10;
       const std::vector<Key> keys = keeper_.retry(now_);
       most_given_ = std::max(most_given_, keys.size());
@@ -129,6 +131,7 @@ class RecordKeeperTest : public testing::Test {
     });
     poll.start_every(std::chrono::milliseconds(1));
     loop_.run();
+    EXPECT_LE(HostClock::now(), deadline);
   }
 
   TestFolder folder_;

@@ -71,6 +71,7 @@ TEST_F(RulesFileTest, what_a_killed_writer_left_does_not_stand_in_the_way) {
   close(left);
   const auto file = RulesFile::write(path_, bytes_of("whole"), note_);
   ASSERT_TRUE(file.ok()) << file.error();
+  EXPECT_EQ(note_, "");
   EXPECT_EQ(content(file->read_only_descriptor()), "whole");
 }
 
