@@ -46,7 +46,10 @@ ClockGuard::Instants ClockWatch::now() const {
 
 void ClockWatch::look(const MeshStatus& mesh) {
   const ClockGuard::Look look = setup_.guard.look(clocks_of(mesh), now());
-  if (look.stamps_in_doubt) give_up();
+  if (look.stamps_in_doubt) {
+    setup_.store.hold_increments(Hold::kUnjudged);  // one that is not held sends what it is handed
+    give_up();
+  }
   setup_.store.hold_increments(hold_for(look.is));
   if (look.is == ClockStanding::kOff && !waits_) give_up();
   if (look.is != look.was) tell(look);

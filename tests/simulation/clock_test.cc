@@ -192,6 +192,24 @@ TEST_F(ClockedPop, hit_stamped_after_a_step_is_never_counted) {
   EXPECT_EQ(account(LedgerColumn::kDropped), 100U);
 }
 
+// Nobody was ever heard, so nothing says how a step moves the clock from the middle: it is to be judged anew.
+TEST_F(ClockedPop, hit_stamped_after_a_step_is_not_counted_by_a_node_that_never_heard_a_peer) {
+  cut_from_peers(true);
+  last().start();
+  run(seconds(5));
+  ASSERT_EQ(standing(), ClockStanding::kRight);
+  for (int i = 0; i < 10; ++i) {
+    run(milliseconds(203));
+    last().machine().step_wall(seconds(1));
+    hit(1);
+    run(milliseconds(203));
+    EXPECT_EQ(standing(), ClockStanding::kUnjudged);
+    EXPECT_EQ(counted(), 0U);
+    run(ClockGuard::kJudgedWithin);
+  }
+  EXPECT_EQ(account(LedgerColumn::kDropped), 10U);
+}
+
 // Whatever comes due first when it goes on: the next flush, an answer that was under way, or news of the connections
 // that its peers have ended, which they do after a second.
 TEST_F(ClockedPop, after_a_pause_hits_wait_for_the_clock_to_be_judged_by_what_is_heard_since) {
