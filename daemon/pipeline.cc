@@ -252,7 +252,10 @@ void Pipeline::judge(const SlotTotals& totals, PopInstant now) {
   if (rule == nullptr || !rule->enabled) return;
   const auto members = static_cast<std::uint32_t>(members_of(config_));
   SlotTotals told = totals;
-  if (clock_watch_ && clock_watch_->is_outdated()) told.clock_in_doubt = true;
+  if (clock_watch_ && clock_watch_->is_outdated()) {
+    told.clock_in_doubt = true;
+    told.fresh = false;  // what was read were slots of another window
+  }
   const JudgedTotals judged = judge_totals(told, *rule, *mitigations_, {setup_.reactor.host_now(), now}, members);
   if (judged.under != DecidedUnder::kCounters) tell_degraded(*rule, totals.key, judged);
   if (setup_.on_judged) setup_.on_judged(told, judged, now);

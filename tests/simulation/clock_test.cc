@@ -210,6 +210,30 @@ TEST_F(ClockedPop, hit_stamped_after_a_step_is_not_counted_by_a_node_that_never_
   EXPECT_EQ(account(LedgerColumn::kDropped), 10U);
 }
 
+// Whatever is under way when the clock is set: the answer says what stands in slots that are no longer the window's.
+TEST_F(ClockedPop, answer_that_comes_after_a_step_claims_no_upper_bound) {
+  last().start();
+  run(seconds(5));
+  pop_.network().for_both(last().host(), Pop::kFirstShard, [](Path& path) { path.delay = milliseconds(15); });
+  std::uint64_t judged = 0;
+  Node::Watch watch;
+  watch.judged = [&](Node& node, const SlotTotals& totals, const JudgedTotals& answer) {
+    if (!node.machine().is_off() || totals.slots.empty()) return;
+    ++judged;
+    EXPECT_FALSE(answer.rate.hi.has_value());
+  };
+  pop_.watch(watch);
+  for (int i = 0; i < 50; ++i) {
+    hit(1);
+    run(milliseconds(i));
+    last().machine().step_wall(seconds(1));
+    run(milliseconds(300));
+    last().machine().step_wall(-seconds(1));
+    run(milliseconds(300));
+  }
+  EXPECT_GT(judged, 0U);
+}
+
 // Whatever comes due first when it goes on: the next flush, an answer that was under way, or news of the connections
 // that its peers have ended, which they do after a second.
 TEST_F(ClockedPop, after_a_pause_hits_wait_for_the_clock_to_be_judged_by_what_is_heard_since) {
