@@ -4,8 +4,8 @@
 // chooses the bytes can make two of one hash: nothing that faces an attacker.
 //
 // Threads: values.
-// Invariants: 1. The hash depends on the bytes and their order alone, not on how they were divided among calls of
-// add(). Limits: none; a step a byte.
+// Invariants: 1. The hash depends on the bytes and their order alone, not on how they came in calls of add().
+// Limits: none; a step a byte.
 #pragma once
 
 #include <cstdint>

@@ -136,7 +136,7 @@ class Pipeline {
   std::unique_ptr<Mesh> mesh_;
 
   ClockGuard clock_guard_;
-  std::optional<ClockWatch> clock_watch_;  // empty: counters live in this process, or there is no peer
+  std::optional<ClockWatch> clock_watch_;  // empty: there is no mesh
   std::vector<HitSum> sums_;
   LogLimiter degraded_log_;
   std::function<const RequestTotals&()> requests_;

@@ -40,7 +40,7 @@ struct PublisherOptions {
   std::uint32_t table_entries = 0;  // Config::table_entries
   std::uint64_t incarnation = 0;
   std::string node;                 // this node's name
-  const EventLoop* loop = nullptr;  // for what waits for the disk on a thread; null: it is left to the kernel
+  const EventLoop* loop = nullptr;  // for what waits for the disk on a thread; null: it is waited for
 };
 
 struct Restored {

@@ -11,9 +11,8 @@
 //
 // Threads: the event loop's; a file that is opened later, on a thread of its own until it is read.
 // Limits: kUnrecordedMax entries wait (unrecorded.h); further ones end with the daemon, counted. kRetriesPerTurn of
-// them
-//         are tried every kRecordRetryInterval, none after the first that fails. kGivenPerTurn entries of a file that
-//         was read later are given in a turn.
+//         them are tried every kRecordRetryInterval, none after the first that fails. kGivenPerTurn entries of a file
+//         that was read later are given in a turn.
 #pragma once
 
 #include <cstdint>

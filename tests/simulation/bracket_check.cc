@@ -62,8 +62,7 @@ void BracketCheck::look_at_hi(Node& node, const SlotTotals& totals, const Judged
   const HostNumber shard = Pop::kFirstShard + node.pipeline().memcached()->placement().shard_of(totals.key);
   const auto evicted = evicted_at_.find(shard);
   const bool watching = evicted == evicted_at_.end() || now - evicted->second > kEvictionsNoticed;
-  if (!quiet) return;
-  if (!watching) return;
+  if (!quiet || !watching) return;
   ++looked_at_hi_;
   const KeySlots slots(rule.window, totals.key);
   const PopInstant wall = node.machine().wall_now();
