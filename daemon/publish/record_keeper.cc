@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "daemon/mitigate/precedence.h"
+
 namespace popgate {
 
 RecordKeeper::RecordKeeper(RecordFile::Options options, const EventLoop* loop) : options_(std::move(options)) {
@@ -49,7 +51,7 @@ bool RecordKeeper::holds(const EntryId& id) const { return unrecorded_.contains(
 
 void RecordKeeper::put(const Mitigation& mitigation, HostInstant now) {
   if (options_.path.empty()) return;
-  if (!file_) return wait(mitigation, now);  // told when the file could not be opened
+  if (!file_ || is_giving()) return wait(mitigation, now);  // told when the file could not be opened
   const Status written = file_->put(mitigation);
   if (written) {
     unrecorded_.erase({mitigation.key, kind_of(mitigation)});
@@ -70,7 +72,7 @@ std::vector<Key> RecordKeeper::retry(HostInstant now) {
   if (now >= retry_at_) {
     retry_at_ = now + kRecordRetryInterval;
     if (!file_) reopen(now);
-    if (file_ && unrecorded_.size() > 0) record_waiting(now);
+    if (file_ && !is_giving() && unrecorded_.size() > 0) record_waiting(now);
   }
   return give_some();
 }
@@ -101,15 +103,18 @@ void RecordKeeper::use(Reopened reopened) {
   file_ = std::move(reopened.file);
   to_give_ = std::move(reopened.entries);
   read_keys_.clear();
-  retry_at_ = {};  // what waits is recorded at the next turn
+  retry_at_ = {};  // what waits is recorded at the next turn, or when all is given
   spdlog::info("{}: can be written again", options_.path);
 }
 
-// The set knows which stands when it has a newer version by now.
+// The set knows which stands when it has another version by now, and so must the file.
 std::vector<Key> RecordKeeper::give_some() {
   std::vector<Key> given;
   while (!to_give_.empty() && given.size() < kGivenPerTurn) {
-    given.push_back(to_give_.back().key);
+    const EntryId id{to_give_.back().key, kind_of(to_give_.back())};
+    const Mitigation* const waiting = unrecorded_.find(id);
+    if (waiting != nullptr && precedence(to_give_.back(), *waiting) > 0) unrecorded_.erase(id);
+    given.push_back(id.key);
     give_(std::move(to_give_.back()));
     to_give_.pop_back();
   }

@@ -7,7 +7,9 @@
 // it comes before the disk has room again.
 //
 // A file that can be opened only later is opened and read on a thread: at its bound that takes seconds, and on a disk
-// that has just come back from its fault, as long as that likes. What it holds is given a part at a time.
+// that has just come back from its fault, as long as that likes. What it holds is given a part at a time, and no entry
+// is written into it before all is given: a daemon that could not read its former decisions numbers its own anew, and
+// they may be the lesser ones.
 //
 // Threads: the event loop's; a file that is opened later, on a thread of its own until it is read.
 // Limits: kUnrecordedMax entries wait (unrecorded.h); further ones end with the daemon, counted. kRetriesPerTurn of
@@ -70,6 +72,7 @@ class RecordKeeper {
   [[nodiscard]] static Reopened reopened(const RecordFile::Options& options, HostInstant now, PopInstant wall);
   void reopen(HostInstant now);
   void use(Reopened reopened);
+  [[nodiscard]] bool is_giving() const { return !to_give_.empty(); }
   [[nodiscard]] std::vector<Key> give_some();
   void wait(const Mitigation& mitigation, HostInstant now);
   void record_waiting(HostInstant now);

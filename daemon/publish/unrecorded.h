@@ -27,6 +27,11 @@ class Unrecorded {
   [[nodiscard]] bool put(const Mitigation& mitigation, HostInstant now);
   void erase(const EntryId& id);
   [[nodiscard]] bool contains(const EntryId& id) const { return entries_.contains(id); }
+  /// Valid until the next change; null: it does not wait.
+  [[nodiscard]] const Mitigation* find(const EntryId& id) const {
+    const auto found = entries_.find(id);
+    return found == entries_.end() ? nullptr : &found->second;
+  }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   /// Any one of them; there must be one.
   [[nodiscard]] const Mitigation& first() const { return entries_.begin()->second; }

@@ -117,6 +117,13 @@ class RecordKeeperTest : public testing::Test {
   }
   void bring_folder_back() { std::filesystem::rename(away(), folder_.path()); }
   [[nodiscard]] std::string away() const { return folder_.path() + ".away"; }
+  [[nodiscard]] std::vector<Mitigation> recorded() const {
+    std::vector<Mitigation> records;
+    auto file = RecordFile::open_read_only(options());
+    if (!file) return records;
+    EXPECT_TRUE((*file)->load([&](Mitigation m) { records.push_back(std::move(m)); }, now_, kWall));
+    return records;
+  }
   [[nodiscard]] RecordFile::Options options() const { return {folder_.file("records"), 100'000, kNode}; }
   /// The loop turns until the keeper says that everything is recorded.
   void run_until_recorded() {
@@ -166,6 +173,35 @@ TEST_F(RecordKeeperTest, all_that_it_holds_is_given_a_part_in_a_turn) {
   EXPECT_EQ(given_.size(), kRecords);
   EXPECT_EQ(told_, given_) << "the publisher enforces what it is told";
   EXPECT_EQ(most_given_, kGivenPerTurn);
+}
+
+// Versions of a daemon that could not read its records begin anew: what it decided meanwhile may be the lesser one.
+TEST_F(RecordKeeperTest, what_waited_is_not_written_over_a_record_that_stands_over_it) {
+  make_file(2 * kGivenPerTurn);
+  start();
+  const auto lesser = [&](std::uint64_t key) {
+    Mitigation m = until(now_ + minutes(1), key);
+    m.version.counter = 1;
+    return m;
+  };
+  keeper_.put(lesser(1), now_);
+  bring_folder_back();
+  now_ += kRecordRetryInterval;
+  (void)keeper_.retry(now_);
+  Timer poll(loop_, [&] {
+    now_ += kRecordRetryInterval / 10;
+    if (!keeper_.retry(now_).empty()) loop_.stop();
+  });
+  poll.start_every(std::chrono::milliseconds(1));
+  loop_.run();
+  poll.stop();
+  ASSERT_EQ(given_.size(), kGivenPerTurn) << "it is being given";
+  ASSERT_FALSE(given_.contains(2));
+  keeper_.put(lesser(2), now_);
+  run_until_recorded();
+  const std::vector<Mitigation> records = recorded();
+  ASSERT_EQ(records.size(), 2 * kGivenPerTurn);
+  for (const Mitigation& record : records) EXPECT_EQ(record.version.counter, record.key.lo + 1);
 }
 
 TEST_F(RecordKeeperTest, what_has_ended_while_it_waited_is_not_recorded) {
