@@ -35,6 +35,9 @@ class EntryCheck {
   /// Empty when all nodes hold and enforce the same; else a difference.
   [[nodiscard]] std::string difference() const;
 
+  /// Nodes that hear at once what this one is told.
+  [[nodiscard]] std::set<HostNumber> reached_from(HostNumber from) const;
+
   [[nodiscard]] std::uint64_t decisions() const { return decisions_; }
   [[nodiscard]] std::uint64_t lifts() const { return lifts_; }
   [[nodiscard]] std::uint64_t forgiven() const { return forgiven_; }
@@ -59,7 +62,6 @@ class EntryCheck {
   void look_at_end(Node& node, Told& told, const Mitigation& entry);
   void look_for_undone(Node& node, const Told& told);
   void expect_spread(Node& from, const Mitigation& entry);
-  [[nodiscard]] std::set<HostNumber> reached_from(HostNumber from) const;
   [[nodiscard]] static bool has(Node& node, const Mitigation& entry);
 
   Pop& pop_;

@@ -10,7 +10,7 @@ namespace {
 constexpr std::array<std::string_view, static_cast<std::size_t>(FaultKind::kCount)> kNames{
     "partition",   "isolation", "loss",       "delay",     "repetition",    "clog",         "node kill",
     "record loss", "node stop", "node pause", "node slow", "shard restart", "shard outage", "shard pause",
-    "eviction",    "no memory", "clock step", "lift",      "block",         "rules change"};
+    "eviction",    "no memory", "clock step", "lift",      "block",         "rules change", "brake"};
 
 constexpr microseconds kApartLeast{500'000};
 constexpr microseconds kApartMost{16'000'000};
@@ -26,7 +26,8 @@ Faults::Faults(Pop& pop, const Traffic& traffic, Checks checks)
       traffic_(traffic),
       checks_(checks),
       random_(pop.world().random_for("faults")),
-      rule_changes_(pop, random_) {
+      rule_changes_(pop, random_),
+      brake_orders_(pop, checks.brakes, random_) {
   apart_max_ = draw(random_, kApartLeast, kApartMost);
   if (chance(random_, 0.1)) return;  // a run without faults: what holds only then must be looked at too
   if (chance(random_, 0.15)) {  // and one in which nothing but counters is lost: upper bounds are claimed all along
@@ -112,8 +113,10 @@ void Faults::begin(FaultKind kind) {
     case FaultKind::kBlock:
       return block();
     case FaultKind::kRulesChange:
-    case FaultKind::kCount:
       return change_rules();
+    case FaultKind::kBrake:
+    case FaultKind::kCount:
+      return brake();
   }
 }
 
@@ -193,6 +196,12 @@ Node* Faults::running_node() {
   return running.empty() ? nullptr : running[static_cast<std::size_t>(draw(random_, 0, running.size() - 1))];
 }
 
+void Faults::started(Node& node, bool with_records) {
+  checks_.entries.started(node, with_records);
+  checks_.retract.started(node);
+  checks_.brakes.started(node, with_records);
+}
+
 void Faults::kill(bool with_records) {
   Node* const node = running_node();
   if (node == nullptr) return;
@@ -204,8 +213,7 @@ void Faults::kill(bool with_records) {
     note(node->name() + " starts");
     if (is_allowed(FaultKind::kClockStep) && chance(random_, 0.3)) step_clock(*node);
     node->start();
-    checks_.entries.started(*node, with_records);
-    checks_.retract.started(*node);
+    started(*node, with_records);
     pop_.conditions().restore_daemon(node->host());
   });
 }
@@ -221,8 +229,7 @@ void Faults::stop_node() {
     note(node->name() + " starts");
     if (is_allowed(FaultKind::kClockStep) && chance(random_, 0.3)) step_clock(*node);
     node->start();
-    checks_.entries.started(*node, true);
-    checks_.retract.started(*node);
+    started(*node, true);
     pop_.conditions().restore_daemon(node->host());
   });
 }
@@ -328,6 +335,24 @@ void Faults::block() {
 void Faults::change_rules() {
   note(rule_changes_.make());
   checks_.limits.forgotten();
+}
+
+// Most orders are taken back in time, some of them at another node.
+void Faults::brake() {
+  Node* const node = running_node();
+  if (node == nullptr) return;
+  const Brakes::Order order = brake_orders_.draw_for(*node);
+  note(BrakeOrders::text_of(*node, order));
+  brake_orders_.give(*node, order);
+  if (!order.off) return;
+  end_later(kLongMax, [this, node, order] {
+    Node* const other = running_node();
+    Brakes::Order back = order;
+    back.off = false;
+    Node& where = order.side == BrakeSide::kPop && other != nullptr ? *other : *node;
+    note(BrakeOrders::text_of(where, back));
+    brake_orders_.give(where, back);
+  });
 }
 
 }  // namespace popgate::simulation

@@ -15,6 +15,7 @@
 
 #include "tests/simulation/accounts_check.h"
 #include "tests/simulation/bracket_check.h"
+#include "tests/simulation/brake_orders.h"
 #include "tests/simulation/entry_check.h"
 #include "tests/simulation/limit_check.h"
 #include "tests/simulation/pop.h"
@@ -45,6 +46,7 @@ enum class FaultKind : std::uint8_t {
   kLift,       // an operator's
   kBlock,
   kRulesChange,
+  kBrake,  // blocking is ordered off, and on again later
   kCount
 };
 [[nodiscard]] std::string_view fault_name(FaultKind kind);
@@ -56,6 +58,7 @@ class Faults {
     EntryCheck& entries;
     LimitCheck& limits;
     RetractCheck& retract;
+    BrakeCheck& brakes;
   };
 
   Faults(Pop& pop, const Traffic& traffic, Checks checks);
@@ -88,6 +91,8 @@ class Faults {
   void lift();
   void block();
   void change_rules();
+  void brake();
+  void started(Node& node, bool with_records);
   [[nodiscard]] Node* running_node();
   [[nodiscard]] HostNumber any_host();
   [[nodiscard]] const Traffic::Client& any_client();
@@ -98,6 +103,7 @@ class Faults {
   Checks checks_;
   Random random_;
   RuleChanges rule_changes_;
+  BrakeOrders brake_orders_;
   std::vector<FaultKind> allowed_;
   microseconds apart_max_{0};  // between two faults
   struct UnderWay {

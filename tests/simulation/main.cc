@@ -41,6 +41,9 @@ void Totals::add(const Outcome& one) {
   sum.limits += one.limits;
   sum.judged_again += one.judged_again;
   sum.retracted += one.retracted;
+  sum.orders += one.orders;
+  sum.let_pass += one.let_pass;
+  sum.fuses_blown += one.fuses_blown;
   sum.converged_after = std::max(sum.converged_after, one.converged_after);
   sum.latest_copy = std::max(sum.latest_copy, one.latest_copy);
 }
@@ -67,6 +70,9 @@ void Totals::print() const {
   line("limits looked at", sum.limits);
   line("entries judged again", sum.judged_again);
   line("of these, retracted", sum.retracted);
+  line("orders about blocking", sum.orders);
+  line("let pass by them", sum.let_pass);
+  line("fuses blown", sum.fuses_blown);
   line("latest agreement, ms", static_cast<std::uint64_t>(sum.converged_after.count() / 1000));
   line("latest copy, ms", static_cast<std::uint64_t>(sum.latest_copy.count() / 1000));
 }

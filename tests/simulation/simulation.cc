@@ -32,6 +32,7 @@ std::vector<Rule> draw_rules(Random& random) {
     rule.cost = chance(random, 0.8) ? 1 : 3;
     rule.policy = static_cast<Policy>(draw(random, 0, 2));
     rule.on_counter_failure = static_cast<OnCounterFailure>(draw(random, 0, 2));
+    if (chance(random, 0.2)) rule.max_blocked_share = static_cast<std::uint32_t>(draw(random, 10, 90));
     identify(rule);
     rules.push_back(std::move(rule));
   }
@@ -61,12 +62,15 @@ class Run {
         entries_(pop_),
         limits_(pop_, traffic_),
         retract_(pop_, traffic_),
-        faults_(pop_, traffic_, {bracket_, entries_, limits_, retract_}) {
+        brakes_(pop_, entries_),
+        faults_(pop_, traffic_, {bracket_, entries_, limits_, retract_, brakes_}) {
     world_.print_trace(plan.print_trace);
     pop_.watch({.judged = [this](Node& node, const SlotTotals& totals,
                                  const JudgedTotals& judged) { bracket_.judged(node, totals, judged); },
                 .turn = [this](Node& node) { turn(node); },
-                .reload = [this](Node& node, Node::Reload reload) { retract_.reload(node, reload); }});
+                .reload = [this](Node& node, Node::Reload reload) { retract_.reload(node, reload); },
+                .checked = [this](Node& node, const Rule& rule,
+                                  const TableAnswer& answer) { brakes_.checked(node, rule, answer); }});
   }
 
   [[nodiscard]] Outcome run();
@@ -88,6 +92,7 @@ class Run {
   EntryCheck entries_;
   LimitCheck limits_;
   RetractCheck retract_;
+  BrakeCheck brakes_;
   Faults faults_;
   Outcome outcome_;
 };
@@ -97,6 +102,7 @@ void Run::turn(Node& node) {
   accounts_.look(node);
   entries_.turn(node);
   retract_.turn(node);
+  brakes_.turn(node);
 }
 
 void Run::describe() {
@@ -110,7 +116,8 @@ void Run::describe() {
                 " us, cost " + std::to_string(rule.cost) + ", mitigate " + std::to_string(rule.mitigate.count()) +
                 " ms, policy " + std::string(policy_name(rule.policy)) + ", on_counter_failure " +
                 std::string(on_counter_failure_name(rule.on_counter_failure)) +
-                (rule.count == CountMode::kAll ? ", count all" : "") + (rule.action == Action::kLog ? ", log" : ""));
+                (rule.count == CountMode::kAll ? ", count all" : "") + (rule.action == Action::kLog ? ", log" : "") +
+                (rule.max_blocked_share ? ", fuse " + std::to_string(*rule.max_blocked_share) + " %" : ""));
   }
 }
 
@@ -142,6 +149,9 @@ Outcome Run::run() {
   outcome_.limits = limits_.looked_at();
   outcome_.judged_again = retract_.judged_again();
   outcome_.retracted = retract_.retracted();
+  outcome_.orders = brakes_.orders();
+  outcome_.let_pass = brakes_.let_pass();
+  outcome_.fuses_blown = brakes_.fuses_blown();
   outcome_.latest_copy = entries_.latest_copy();
   return outcome_;
 }
@@ -155,6 +165,7 @@ void Run::wait_for_agreement() {
     world_.run_until(world_.now() + kConvergedPoll);
     if (!pop_.fault().empty()) return;
     difference = entries_.difference();
+    if (difference.empty()) difference = brakes_.difference();
     if (difference.empty()) difference = clock_held_to_be_off();
     outcome_.converged_after = world_.now() - healed;
   } while (!difference.empty() && outcome_.converged_after < kConvergedWithin);
