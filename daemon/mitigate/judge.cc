@@ -4,6 +4,14 @@
 #include <algorithm>
 
 namespace popgate {
+namespace {
+
+double level_with_room(const Rule& rule, std::uint64_t requests) {
+  const std::uint64_t needed = requests * rule.cost;
+  return needed >= rule.limit ? 0 : static_cast<double>(rule.limit - needed);
+}
+
+}  // namespace
 
 RateFigure deciding_figure(const Rule& rule) {
   if (rule.mitigate.count() == 0) return RateFigure::kEstimate;
@@ -25,11 +33,9 @@ bool is_over(const Rule& rule, const Rate& rate) {
   return rate.estimate > static_cast<double>(rule.limit);
 }
 
-double admitting_level(const Rule& rule) {
-  const std::uint64_t requests = rule.count == CountMode::kAll ? 2 : 1;
-  const std::uint64_t needed = requests * rule.cost;
-  return needed >= rule.limit ? 0 : static_cast<double>(rule.limit - needed);
-}
+double admitting_level(const Rule& rule) { return level_with_room(rule, rule.count == CountMode::kAll ? 2 : 1); }
+
+double fitting_level(const Rule& rule) { return level_with_room(rule, 1); }
 
 Judgement judgement_of(const Rule& rule, microseconds fall, HostInstant now) {
   const microseconds longest = kMitigationMax;

@@ -26,7 +26,7 @@ namespace popgate {
 
 struct Judgement {
   HostInstant until{};
-  HostInstant admitted_from{};  // the figure has fallen by then: a mitigation must not end earlier
+  HostInstant admitted_from{};  // one more request fits by then: a mitigation that is in force must not end earlier
 };
 
 /// `fall`: how long until the figure is admitting_level() if no further hit comes (time_until_figure_is).
@@ -41,5 +41,9 @@ struct Judgement {
 /// The level to which the figure must fall for one more request to be admitted: limit - cost; under `count: all`
 /// limit - 2 x cost, because the denied request that was told the time counts as well.
 [[nodiscard]] double admitting_level(const Rule& rule);
+
+/// The level at which one more request fits: limit - cost. A mitigation in force that ends at it stays as it is: under
+/// `count: all` its end has room for the denied request that was told it, which must not move it.
+[[nodiscard]] double fitting_level(const Rule& rule);
 
 }  // namespace popgate

@@ -8,6 +8,10 @@
 namespace popgate {
 namespace {
 
+// The wall clock is coarse: an end that was computed from it is late by up to a kernel tick, so of two for the same
+// hits neither is later than the other by more. A table's end is rounded up by more than that.
+constexpr milliseconds kWallTickMax{10};
+
 /// Why and for how long a key is to be mitigated.
 struct Finding {
   Evidence evidence;
@@ -21,9 +25,14 @@ Evidence evidence_of(const Rate& rate, std::uint64_t limit, DecidedUnder under) 
 std::optional<Finding> by_limit(const KeyView& view, const Rule& rule, const Rate& rate, HostInstant now,
                                 DecidedUnder under) {
   if (!is_over(rule, rate)) return std::nullopt;
-  const microseconds fall = time_until_figure_is(deciding_figure(rule), admitting_level(rule), view.totals, view.slots,
-                                                 view.now, view.ignored_through);
-  return Finding{evidence_of(rate, rule.limit, under), judgement_of(rule, fall, now)};
+  const auto fall_to = [&](double level) {
+    return time_until_figure_is(deciding_figure(rule), level, view.totals, view.slots, view.now, view.ignored_through);
+  };
+  Judgement judgement = judgement_of(rule, fall_to(admitting_level(rule)), now);
+  if (rule.count == CountMode::kAll) {
+    judgement.admitted_from = judgement_of(rule, fall_to(fitting_level(rule)), now).admitted_from - kWallTickMax;
+  }
+  return Finding{evidence_of(rate, rule.limit, under), judgement};
 }
 
 std::optional<Finding> by_own_share(const KeyView& view, const Rule& rule, const Rate& rate, HostInstant now,

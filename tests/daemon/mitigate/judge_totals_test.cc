@@ -63,6 +63,27 @@ TEST_F(JudgeTotals, mitigation_lasts_until_a_waiting_client_would_be_admitted) {
   EXPECT_EQ(entry->evidence.limit, 100U);
 }
 
+// Under `count: all` the end has room for the denied request that was told it, so that request must not move it: a
+// client that then came back in time would find another end.
+TEST_F(JudgeTotals, the_denied_request_that_is_told_the_end_does_not_move_it) {
+  Rule rule = rule_of(100);
+  rule.mitigate = milliseconds(0);
+  rule.count = CountMode::kAll;
+  identify(rule);
+  mitigations_.use_rules(std::make_shared<const RuleSet>(std::vector<Rule>{rule}), kNow.host);
+  const auto judge_hits = [&](std::uint64_t before, std::uint64_t denied, seconds later) {
+    const std::vector<SlotCount> counts{{.slot = 9, .known = before}, {.slot = 10, .known = denied}};
+    const SlotTotals totals{.key = kKey, .rule = 1, .slots = counts, .fresh = true};
+    return judge_totals(totals, rule, mitigations_, {kNow.host + later, kNow.pop + later}).outcome;
+  };
+  ASSERT_EQ(judge_hits(101, 0, seconds(0)), DecideOutcome::kDecided);
+  const HostInstant told = mitigations_.find(kKey).automatic->until;  // 98 of 101 hits are left then
+  EXPECT_EQ(judge_hits(101, 1, seconds(4)), DecideOutcome::kAlreadyLive);
+  EXPECT_EQ(mitigations_.find(kKey).automatic->until, told);
+  // One that did not wait takes the room of the next.
+  EXPECT_EQ(judge_hits(101, 2, seconds(5)), DecideOutcome::kRenewed);
+}
+
 TEST_F(JudgeTotals, hits_before_a_lift_no_longer_count) {
   judge({{.slot = 9, .known = 101}}, 100);
   ASSERT_TRUE(mitigations_.lift({kKey, kNow.pop, "mistake"}, kNow.host, kNow.pop).ok());
