@@ -150,6 +150,7 @@ Status Pipeline::join_mesh() {
                                                     .listen = config_.mesh->listen,
                                                     .peers = config_.mesh->peers,
                                                     .seed = seeds_(),
+                                                    .output_bytes_max = setup_.mesh_output_bytes_max,
                                                     .timings = {},
                                                     .brakes = &brakes_->brakes(),
                                                     .figures = [this] { return figures(); },

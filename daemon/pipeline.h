@@ -51,6 +51,7 @@ class Pipeline {
     std::uint64_t seed = 0;
     /// Told of every judgement, after what it decided was published; null: nobody looks.
     std::function<void(const SlotTotals&, const JudgedTotals&, PopInstant now)> on_judged = nullptr;
+    std::size_t mesh_output_bytes_max = kOutputBytesMax;
     const EventLoop* loop = nullptr;  // for what waits for the disk on a thread; null in a simulation
   };
 

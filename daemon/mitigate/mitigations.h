@@ -156,6 +156,7 @@ class Mitigations {
   };
   void for_each(const Filter& filter, const std::function<void(const Mitigation&)>& visit) const;
   [[nodiscard]] std::vector<EntryId> ids(std::uint64_t buckets) const { return table_.ids(buckets); }
+  [[nodiscard]] std::size_t live_count(EntryKind kind) const { return table_.count(kind) - table_.ended_count(kind); }
   [[nodiscard]] const Digest& digest() const { return table_.digest(); }
   [[nodiscard]] std::uint64_t counter() const { return counter_; }
   [[nodiscard]] NodeId node() const { return node_; }

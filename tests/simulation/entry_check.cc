@@ -130,6 +130,10 @@ bool EntryCheck::has(Node& node, const Mitigation& entry) {
   return same != nullptr && same->version >= entry.version;
 }
 
+bool EntryCheck::is_excused(const Node& node, const Mitigation& entry) {
+  return kind_of(entry) == EntryKind::kAutomatic && node.was_full_within(kRefusedFor);
+}
+
 void EntryCheck::expect_spread(Node& from, const Mitigation& entry) {
   const std::set<HostNumber> reached = reached_from(from.host());
   if (reached.empty()) return;
@@ -139,6 +143,7 @@ void EntryCheck::expect_spread(Node& from, const Mitigation& entry) {
       Node& node = *pop_.node_at(host);
       if (!still.contains(host) || !node.is_running() || has(node, entry)) continue;
       if (pop_.node_at(origin)->machine().true_time_at(entry.until) <= pop_.world().now()) continue;
+      if (is_excused(node, entry)) continue;
       pop_.broken("6", node.name() + " has not heard of " + text_of(entry) + " after " +
                            std::to_string(kSpreadWithin.count() / 1000) + " ms");
     }
@@ -161,18 +166,19 @@ std::string EntryCheck::difference() const {
     for (const auto& [id, entry] : mine) {
       const auto other = first.find(id);
       if (other != first.end() && precedence(other->second, entry) == 0) continue;
-      if (entry.until > soon) return node->name() + " holds " + text_of(entry) + ", " + reference.name() + " does not";
+      if (entry.until > soon && !is_excused(reference, entry))
+        return node->name() + " holds " + text_of(entry) + ", " + reference.name() + " does not";
     }
     const HostInstant soon_there = reference.machine().host_now() + kCopyLater;
     for (const auto& [id, entry] : first) {
-      if (!mine.contains(id) && entry.until > soon_there)
+      if (!mine.contains(id) && entry.until > soon_there && !is_excused(*node, entry))
         return reference.name() + " holds " + text_of(entry) + ", " + node->name() + " does not";
     }
     for (const auto& [id, entry] : first) {
       const TableAnswer here = node->look_up(id.key);
       const TableAnswer there = reference.look_up(id.key);
       const bool ends_soon = std::max(here.remaining, there.remaining) < kCopyLater;
-      if (here.live != there.live && !ends_soon)
+      if (here.live != there.live && !ends_soon && !is_excused(*node, entry) && !is_excused(reference, entry))
         return node->name() + " and " + reference.name() + " enforce otherwise for key " + key_text(id.key);
     }
   }

@@ -26,6 +26,8 @@ class EntryCheck {
   /// How much later than its decider's end a copy may end. A frame's delay beyond the fastest that the receiver saw is
   /// subtracted; what the fastest itself was under way, at most a hello's time-out and its answer, is not.
   static constexpr microseconds kCopyLater{3'500'000};
+  /// A node without room refuses automatic entries, and is given them again so long after it has room.
+  static constexpr microseconds kRefusedFor{10'000'000};
 
   explicit EntryCheck(Pop& pop) : pop_(pop) {}
   /// After each turn of a daemon's loop.
@@ -62,6 +64,8 @@ class EntryCheck {
   void look_at_end(Node& node, Told& told, const Mitigation& entry);
   void look_for_undone(Node& node, const Told& told);
   void expect_spread(Node& from, const Mitigation& entry);
+  /// It may lack it, because it had no room.
+  [[nodiscard]] static bool is_excused(const Node& node, const Mitigation& entry);
   [[nodiscard]] static bool has(Node& node, const Mitigation& entry);
 
   Pop& pop_;

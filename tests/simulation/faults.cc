@@ -8,20 +8,21 @@ namespace popgate::simulation {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(FaultKind::kCount)> kNames{
-    "partition",   "isolation", "loss",       "delay",     "repetition",    "clog",         "node kill",
-    "record loss", "node stop", "node pause", "node slow", "shard restart", "shard outage", "shard pause",
-    "eviction",    "no memory", "clock step", "lift",      "block",         "rules change", "brake"};
+    "partition",  "isolation",  "loss",      "delay",         "repetition",   "clog",        "node kill", "record loss",
+    "node stop",  "node pause", "node slow", "shard restart", "shard outage", "shard pause", "eviction",  "no memory",
+    "clock step", "lift",       "block",     "rules change",  "flood",        "brake"};
 
 constexpr microseconds kApartLeast{500'000};
 constexpr microseconds kApartMost{16'000'000};
 constexpr microseconds kShortMax{1'500'000};
 constexpr microseconds kLongMax{9'000'000};
+constexpr std::size_t kFloodClientsMax = 60;
 
 }  // namespace
 
 std::string_view fault_name(FaultKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
 
-Faults::Faults(Pop& pop, const Traffic& traffic, Checks checks)
+Faults::Faults(Pop& pop, Traffic& traffic, Checks checks)
     : pop_(pop),
       traffic_(traffic),
       checks_(checks),
@@ -114,6 +115,8 @@ void Faults::begin(FaultKind kind) {
       return block();
     case FaultKind::kRulesChange:
       return change_rules();
+    case FaultKind::kFlood:
+      return flood();
     case FaultKind::kBrake:
     case FaultKind::kCount:
       return brake();
@@ -335,6 +338,15 @@ void Faults::block() {
 void Faults::change_rules() {
   note(rule_changes_.make());
   checks_.limits.forgotten();
+}
+
+void Faults::flood() {
+  const std::size_t rule = static_cast<std::size_t>(draw(random_, 0, pop_.rules().all().size() - 1));
+  const std::size_t clients = static_cast<std::size_t>(draw(random_, 10, kFloodClientsMax));
+  note(std::to_string(clients) + " new clients under rule " + pop_.rules().all()[rule].name);
+  traffic_.flood(rule, clients, static_cast<std::size_t>(draw(random_, 0, pop_.nodes().size() - 1)));
+  checks_.limits.forgotten();  // hits of others may find no room
+  pop_.world().after(Traffic::kFloodLasts, [this] { checks_.limits.forgotten(); });
 }
 
 // Most orders are taken back in time, some of them at another node.

@@ -46,6 +46,7 @@ enum class FaultKind : std::uint8_t {
   kLift,       // an operator's
   kBlock,
   kRulesChange,
+  kFlood,  // of new clients, over the limit of a rule
   kBrake,  // blocking is ordered off, and on again later
   kCount
 };
@@ -61,7 +62,7 @@ class Faults {
     BrakeCheck& brakes;
   };
 
-  Faults(Pop& pop, const Traffic& traffic, Checks checks);
+  Faults(Pop& pop, Traffic& traffic, Checks checks);
   Faults(const Faults&) = delete;
   Faults& operator=(const Faults&) = delete;
 
@@ -92,6 +93,7 @@ class Faults {
   void block();
   void change_rules();
   void brake();
+  void flood();
   void started(Node& node, bool with_records);
   [[nodiscard]] Node* running_node();
   [[nodiscard]] HostNumber any_host();
@@ -99,7 +101,7 @@ class Faults {
   void note(const std::string& what) { pop_.world().note("fault: " + what); }
 
   Pop& pop_;
-  const Traffic& traffic_;
+  Traffic& traffic_;
   Checks checks_;
   Random random_;
   RuleChanges rule_changes_;

@@ -42,7 +42,7 @@ void LimitCheck::look_at(const Traffic::Client& client, const Rule& rule) {
     const Key key = traffic_.key_of(client);
     if (!pop_.is_in_force(now_rule) || !is_quiet(kQuietFor + kEnforcedWithin)) return;
     for (const auto& node : pop_.nodes()) {
-      if (!node->is_running()) return;
+      if (!node->is_running() || node->was_full_within(kQuietFor)) return;
       const KeyEntries entries = node->pipeline().mitigations().find(key);
       if (entries.lift != nullptr) return;  // what was lifted does not count
       // It may have been mitigated and have ended since.

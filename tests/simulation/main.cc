@@ -44,6 +44,7 @@ void Totals::add(const Outcome& one) {
   sum.orders += one.orders;
   sum.let_pass += one.let_pass;
   sum.fuses_blown += one.fuses_blown;
+  sum.bounds += one.bounds;
   sum.converged_after = std::max(sum.converged_after, one.converged_after);
   sum.latest_copy = std::max(sum.latest_copy, one.latest_copy);
 }
@@ -73,6 +74,7 @@ void Totals::print() const {
   line("orders about blocking", sum.orders);
   line("let pass by them", sum.let_pass);
   line("fuses blown", sum.fuses_blown);
+  line("bounds reached", sum.bounds);
   line("latest agreement, ms", static_cast<std::uint64_t>(sum.converged_after.count() / 1000));
   line("latest copy, ms", static_cast<std::uint64_t>(sum.latest_copy.count() / 1000));
 }

@@ -50,12 +50,13 @@ void Node::start() {
   POPGATE_ASSERT(!is_running());
   ++starts_;
   process_ = std::make_unique<Process>(network_.world(), machine_, random_);
-  transport_ = std::make_unique<ModelTransport>(network_, *process_, host_);
+  to_shards_ = std::make_unique<ModelTransport>(network_, *process_, host_);
+  to_peers_ = std::make_unique<ModelTransport>(network_, *process_, host_);
   const auto on_judged = [this](const SlotTotals& totals, const JudgedTotals& judged, PopInstant) {
     if (watch_.judged) watch_.judged(*this, totals, judged);
   };
   Result<std::unique_ptr<Pipeline>> opened =
-      Pipeline::open(config_, {*process_, *transport_, *transport_, random_(), on_judged});
+      Pipeline::open(config_, {*process_, *to_shards_, *to_peers_, random_(), on_judged, mesh_output_bytes_max_});
   if (!opened) std::fprintf(stderr, "node %s: %s\n", name().c_str(), opened.error().c_str());
   POPGATE_ASSERT(opened.ok());
   pipeline_ = *std::move(opened);
@@ -77,7 +78,8 @@ void Node::start() {
 void Node::kill() {
   stop_timer_.reset();
   pipeline_.reset();
-  transport_.reset();
+  to_peers_.reset();
+  to_shards_.reset();
   process_.reset();
   poll_waits_ = false;
 }
@@ -109,6 +111,11 @@ void Node::finish_stop() {
     kill();
     if (stopped_) std::exchange(stopped_, {})();
   });
+}
+
+void Node::look_whether_full() {
+  const std::size_t live = pipeline_->mitigations().live_count(EntryKind::kAutomatic);
+  if (live >= config_.table_entries) full_at_ = network_.world().now();
 }
 
 void Node::use_rules(const RuleSet& rules) {

@@ -59,7 +59,16 @@ class Node {
   [[nodiscard]] bool is_stopping() const { return is_running() && stop_timer_.has_value(); }
   [[nodiscard]] Pipeline& pipeline() { return *pipeline_; }
   [[nodiscard]] Process& process() { return *process_; }
-  [[nodiscard]] std::size_t most_unsent_bytes() const { return transport_ ? transport_->most_unsent_bytes() : 0; }
+  /// That ever waited for a peer since the daemon started.
+  [[nodiscard]] std::size_t most_unsent_bytes() const { return to_peers_ ? to_peers_->most_unsent_bytes() : 0; }
+  [[nodiscard]] std::size_t mesh_output_bytes_max() const { return mesh_output_bytes_max_; }
+  /// A bound of the daemons that start from now on.
+  void bound_mesh_output(std::size_t bytes_max) { mesh_output_bytes_max_ = bytes_max; }
+  /// As many automatic mitigations live as there is room for: a further one is refused, and comes with a later digest.
+  void look_whether_full();
+  [[nodiscard]] bool was_full_within(microseconds duration) const {
+    return full_at_ && network_.world().now() - *full_at_ <= duration;
+  }
   [[nodiscard]] std::uint64_t starts() const { return starts_; }
   /// The configuration is replaced; a daemon that runs takes it in a turn of its own.
   void use_rules(const RuleSet& rules);
@@ -105,10 +114,13 @@ class Node {
   std::string folder_;
   Watch watch_;
   std::uint64_t starts_ = 0;
+  std::size_t mesh_output_bytes_max_ = kOutputBytesMax;
+  std::optional<ModelInstant> full_at_;
 
   // In the order of their making; the daemon goes in the reverse order.
   std::unique_ptr<Process> process_;
-  std::unique_ptr<ModelTransport> transport_;
+  std::unique_ptr<ModelTransport> to_shards_;
+  std::unique_ptr<ModelTransport> to_peers_;
   std::unique_ptr<Pipeline> pipeline_;
   std::optional<Timer> stop_timer_;
   HostInstant stop_by_{};

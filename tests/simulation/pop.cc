@@ -76,6 +76,7 @@ Pop::Pop(World& world, const Shape& shape)
     if (shape.proxied) proxies_.push_back(std::make_unique<ProxyServer>(network_, host, shards_of(shape.shards)));
     nodes_.push_back(std::make_unique<Node>(network_, kFirstNode + static_cast<HostNumber>(i), right_clocks(random),
                                             config_of(i), folder_.path() + "/" + node_name(i), forwarded()));
+    nodes_.back()->bound_mesh_output(shape.mesh_output_bytes_max);
   }
 }
 
@@ -86,7 +87,11 @@ Config Pop::config_of(std::size_t node) const {
   config.table_entries = shape_.table_entries;
   config.keys_max = shape_.keys_max;
   config.rules = shape_.rules;
-  if (shape_.shards > 0) config.counters.emplace().shards = shards_of(shape_.shards);
+  if (shape_.shards > 0) {
+    config.counters.emplace().shards = shards_of(shape_.shards);
+    config.counters->batches_in_flight = shape_.batches_in_flight;
+    config.counters->batch_keys_max = shape_.batch_keys_max;
+  }
   const HostNumber host = kFirstNode + static_cast<HostNumber>(node);
   if (shape_.proxied)
     config.counters->proxy = Endpoint{.host = address_of_host(host), .port = ProxyServer::kPort, .unix_path = {}};

@@ -46,6 +46,9 @@ class Pop {
     bool proxied = false;    // through a twemproxy on each node's host
     std::uint32_t keys_max = 1024;
     std::uint32_t table_entries = 256;
+    std::uint32_t batches_in_flight = 4;
+    std::uint32_t batch_keys_max = 1000;
+    std::size_t mesh_output_bytes_max = kOutputBytesMax;
     RuleSet rules;
   };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/simulation.h"
 
+#include "tests/simulation/bounds_check.h"
 #include "tests/simulation/faults.h"
 
 namespace popgate::simulation {
@@ -44,7 +45,12 @@ Pop::Shape draw_shape(Random& random, const Plan& plan) {
   shape.nodes = plan.nodes > 0 ? plan.nodes : static_cast<std::size_t>(draw(random, 2, 5));
   shape.shards = static_cast<std::size_t>(draw(random, 1, 3));
   shape.proxied = chance(random, 0.4);
+  // Bounds are small in some runs, so that they are reached.
   shape.keys_max = chance(random, 0.2) ? 8 : 1024;
+  if (chance(random, 0.25)) shape.table_entries = 32;
+  if (chance(random, 0.2)) shape.batches_in_flight = 2;
+  if (chance(random, 0.2)) shape.batch_keys_max = 2;
+  if (chance(random, 0.3)) shape.mesh_output_bytes_max = 4096;
   shape.rules = RuleSet(draw_rules(random));
   return shape;
 }
@@ -63,6 +69,7 @@ class Run {
         limits_(pop_, traffic_),
         retract_(pop_, traffic_),
         brakes_(pop_, entries_),
+        bounds_(pop_),
         faults_(pop_, traffic_, {bracket_, entries_, limits_, retract_, brakes_}) {
     world_.print_trace(plan.print_trace);
     pop_.watch({.judged = [this](Node& node, const SlotTotals& totals,
@@ -79,7 +86,7 @@ class Run {
   void turn(Node& node);
   void describe();
   void wait_for_agreement();
-  [[nodiscard]] std::string clock_held_to_be_off();
+  [[nodiscard]] std::string what_is_not_well();
   void stop_all();
 
   Plan plan_;
@@ -93,6 +100,7 @@ class Run {
   LimitCheck limits_;
   RetractCheck retract_;
   BrakeCheck brakes_;
+  BoundsCheck bounds_;
   Faults faults_;
   Outcome outcome_;
 };
@@ -103,6 +111,7 @@ void Run::turn(Node& node) {
   entries_.turn(node);
   retract_.turn(node);
   brakes_.turn(node);
+  bounds_.turn(node);
 }
 
 void Run::describe() {
@@ -152,6 +161,7 @@ Outcome Run::run() {
   outcome_.orders = brakes_.orders();
   outcome_.let_pass = brakes_.let_pass();
   outcome_.fuses_blown = brakes_.fuses_blown();
+  outcome_.bounds = bounds_.reached();
   outcome_.latest_copy = entries_.latest_copy();
   return outcome_;
 }
@@ -166,7 +176,7 @@ void Run::wait_for_agreement() {
     if (!pop_.fault().empty()) return;
     difference = entries_.difference();
     if (difference.empty()) difference = brakes_.difference();
-    if (difference.empty()) difference = clock_held_to_be_off();
+    if (difference.empty()) difference = what_is_not_well();
     outcome_.converged_after = world_.now() - healed;
   } while (!difference.empty() && outcome_.converged_after < kConvergedWithin);
   if (!difference.empty()) return pop_.broken("6", "long after everything healed, " + difference);
@@ -175,10 +185,15 @@ void Run::wait_for_agreement() {
   outcome_.lost = accounts_.total(LedgerColumn::kLost);
 }
 
-// A node that has lost its peers while clocks differed hears of no right clock before it hears them again.
-std::string Run::clock_held_to_be_off() {
+// A node that has lost its peers while clocks differed hears of no right clock before it hears them again; and one
+// whose shard was away tries it again with a back-off.
+std::string Run::what_is_not_well() {
   for (const auto& node : pop_.nodes()) {
-    if (node->is_running() && node->figure("popgate_clock_off") > 0) return node->name() + " holds its clock to be off";
+    if (!node->is_running()) return node->name() + " does not run";
+    if (node->figure("popgate_clock_off") > 0) return node->name() + " holds its clock to be off";
+    for (const ShardStatus& shard : node->pipeline().store().shards()) {
+      if (!shard.reachable) return node->name() + " does not reach " + shard.name;
+    }
   }
   return {};
 }

@@ -63,6 +63,7 @@ struct Outcome {
   std::uint64_t orders = 0;    // about blocking
   std::uint64_t let_pass = 0;  // requests that only a brake did not block
   std::uint64_t fuses_blown = 0;
+  std::uint64_t bounds = 0;         // that were reached
   microseconds converged_after{0};  // everything healed
   microseconds latest_copy{0};
 };

@@ -29,11 +29,28 @@ void Traffic::act_again(std::size_t index, microseconds pause) {
   });
 }
 
+void Traffic::flood(std::size_t rule, std::size_t clients, std::size_t home) {
+  for (std::size_t i = 0; i < clients; ++i) {
+    const auto client = std::make_shared<Client>(Client{.rule = rule, .seed = {random_(), random_()}, .home = home});
+    for (std::uint64_t hit = 0; hit <= fits(*client); ++hit) {
+      pop_.world().after(draw(random_, microseconds(0), kFloodLasts), [this, client] {
+        TableAnswer answer;
+        if (!stopped_) request(*client, answer);
+      });
+    }
+  }
+}
+
+// Requests that a window has room for.
+std::uint64_t Traffic::fits(const Client& client) const {
+  return std::max<std::uint64_t>(rule_of(client).limit / rule_of(client).cost, 1);
+}
+
 void Traffic::act(std::size_t index) {
   Client& client = clients_[index];
   const Rule& rule = rule_of(client);
   const auto window = rule.window.window;
-  const std::uint64_t fits = std::max<std::uint64_t>(rule.limit / rule.cost, 1);
+  const std::uint64_t fits = this->fits(client);
   const auto between = [&](double load) {
     return microseconds(
         static_cast<std::int64_t>(static_cast<double>(window.count()) / (static_cast<double>(fits) * load)));

@@ -37,6 +37,9 @@ class Traffic {
 
   void start();
   void stop() { stopped_ = true; }
+  /// New clients, each over the limit of the rule within kFloodLasts, all at one node.
+  void flood(std::size_t rule, std::size_t clients, std::size_t home);
+  static constexpr microseconds kFloodLasts{1'500'000};
   [[nodiscard]] const Figures& figures() const { return figures_; }
 
   struct Client {
@@ -60,6 +63,7 @@ class Traffic {
   [[nodiscard]] Key key_of(const Client& client) const { return key_of(client, rule_of(client)); }
 
  private:
+  [[nodiscard]] std::uint64_t fits(const Client& client) const;
   void act(std::size_t index);
   void act_again(std::size_t index, microseconds pause);
   void burst(std::size_t index, std::uint64_t requests, microseconds apart, microseconds pause);
