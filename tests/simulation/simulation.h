@@ -7,15 +7,24 @@
 //
 // Faults that were planted into the stages, one at a time, and the first seed that found each:
 //
-//     an uncertain increment is sent again        2      promise 3
-//     a restart forgets lifts                     5      promise 6
-//     lost counters are noticed by nobody         6      promise 11
-//     news is not forwarded                       7      promise 6
-//     mitigations end before the rate has fallen  14     the limit is not enforced
-//     ends are not shortened by a frame's delay   22     promise 6
-//
-// Not found in 300 seeds: known totals that add up once over a restart of a shard (with counters that do not come back
-// that sum is right), and generation keys that are ignored (falling totals give a restart away as well).
+//     an uncertain increment is sent again               2      promise 3
+//     a restart forgets lifts                            5      promise 6
+//     lost counters are noticed by nobody                6      promise 11
+//     news is not forwarded                              7      promise 6
+//     mitigations end before the rate has fallen         14     the limit is not enforced
+//     ends are not shortened by a frame's delay          22     promise 6
+//     a disabled rule is still enforced                  3      promise 7
+//     a reload judges nothing again                      3      promise 7
+//     a rule's revision leaves its limit out             10     promise 7
+//     a shorter duration shortens nothing                10     promise 7
+//     counters belong to a limit                         3      promise 7
+//     a reload drops what was collected                  3      promise 7
+//     a peer's order is not told to workers              5      brakes
+//     the file of brakes is not read                     3      brakes
+//     the table's words are not believed                 110    brakes
+//     a peer's order is not forwarded                    211    brakes
+//     a reload does not tell workers what is off         391    brakes
+//     an order ends mitigations                          1      brakes
 //
 // Threads: one. Two runs in one process share nothing.
 // Invariants: 1. Equal plans give equal trace hashes.
