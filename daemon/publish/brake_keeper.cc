@@ -70,6 +70,7 @@ void BrakeKeeper::finish_restore(const Brakes& brakes, const RuleSet& rules, Hos
   restoring_ = false;
   if (is_owed_) return publish(brakes, rules, now);
   use_rules(brakes, rules);
+  table_.store_brakes_stamp(brakes.stamp());  // a table that was just made is a witness from now on
 }
 
 void BrakeKeeper::publish(const Brakes& brakes, const RuleSet& rules, HostInstant now) {

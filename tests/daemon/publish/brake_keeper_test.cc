@@ -137,6 +137,18 @@ TEST_F(BrakeKeeperTest, a_damaged_file_is_refused_and_what_the_table_says_is_off
   EXPECT_TRUE(blocks());
 }
 
+TEST_F(BrakeKeeperTest, a_table_made_after_a_reboot_is_a_witness_too) {
+  order(kEveryRule, true);
+  crash();
+  std::filesystem::remove_all(run_.file("mitigations.table"));  // a reboot
+  start();
+  crash();
+  std::ofstream(brakes_path()) << "rubbish";
+  start();
+  EXPECT_TRUE(brakes_->is_off(kEveryRule, true));
+  EXPECT_FALSE(blocks());
+}
+
 TEST_F(BrakeKeeperTest, a_rule_that_is_off_in_the_table_alone_stays_off) {
   order(rule_id("login"), true);
   crash();
