@@ -21,44 +21,62 @@
 namespace popgate {
 namespace {
 
-// Why an existing file cannot be taken over; empty when it can.
-std::string refusal(int fd, std::uint32_t bucket_count, const BootId& boot) {
+// Why nothing in an existing file can be believed; empty when its header can.
+std::string strangeness(int fd, const TableHeader& header, const BootId& boot, ssize_t header_bytes) {
   struct stat status = {};
   if (fstat(fd, &status) != 0) return std::strerror(errno);
   if (!S_ISREG(status.st_mode)) return "not a regular file";
   if (status.st_uid != geteuid()) return "belongs to another user";
-  TableHeader header{};
-  if (pread(fd, static_cast<void*>(&header), sizeof header, 0) != static_cast<ssize_t>(sizeof header)) {
-    return "shorter than a header";
-  }
+  if (header_bytes != static_cast<ssize_t>(sizeof header)) return "shorter than a header";
   if (header.magic != kTableMagic) return "not a mitigation table";
   if (header.version != kTableVersion) {
     return "version " + std::to_string(header.version) + ", allowed: " + std::to_string(kTableVersion);
   }
   if (!std::equal(boot.begin(), boot.end(), header.boot_id)) return "left by another boot of this host";
+  return "";
+}
+
+// Why the entries of a table of this host cannot be taken over.
+std::string misfit(int fd, const TableHeader& header, std::uint32_t bucket_count) {
   if (header.bucket_count != bucket_count) {
     return std::to_string(header.bucket_count) + " buckets, configured: " + std::to_string(bucket_count);
   }
+  struct stat status = {};
+  if (fstat(fd, &status) != 0) return std::strerror(errno);
   if (status.st_size != static_cast<off_t>(table_bytes(bucket_count))) return "not as long as its header says";
   return "";
 }
 
-// Opens what is there if it can be taken over; otherwise moves it out of the way.
-FileDescriptor open_existing(const std::string& path, std::uint32_t bucket_count, const BootId& boot,
-                             std::vector<std::string>& notes) {
+struct Existing {
+  FileDescriptor fd;   // open when it is taken over
+  std::string reason;  // why it is not
+  TableHeader header{};
+  bool has_brakes = false;  // the header's can be believed
+};
+
+void look_at_existing(const std::string& path, std::uint32_t bucket_count, const BootId& boot, Existing& found) {
   FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd.is_open() && errno == ENOENT) return {};
-  const std::string reason = fd.is_open() ? refusal(fd.get(), bucket_count, boot) : std::strerror(errno);
-  if (reason.empty()) return fd;
-  const std::string aside = path + ".refused";
-  const bool renamed = std::rename(path.c_str(), aside.c_str()) == 0;
-  notes.push_back(path + ": table not taken over: " + reason +
-                  (renamed ? "; renamed to " + aside : "; it is replaced") + ", a fresh one is begun");
-  return {};
+  if (!fd.is_open()) {
+    if (errno != ENOENT) found.reason = std::strerror(errno);
+    return;
+  }
+  const ssize_t bytes = pread(fd.get(), static_cast<void*>(&found.header), sizeof found.header, 0);
+  found.reason = strangeness(fd.get(), found.header, boot, bytes);
+  found.has_brakes = found.reason.empty();
+  if (found.has_brakes) found.reason = misfit(fd.get(), found.header, bucket_count);
+  if (found.reason.empty()) found.fd = std::move(fd);
 }
 
-// Under another name until its header is complete.
-Result<FileDescriptor> create(const std::string& path, std::uint32_t bucket_count, const BootId& boot) {
+void copy_brakes(const TableHeader& from, TableHeader& to) {
+  to.all_off.store(from.all_off.load());
+  to.rules_off_count.store(from.rules_off_count.load());
+  to.brakes_stamp.store(from.brakes_stamp.load());
+  for (std::size_t i = 0; i < kTableRulesOffMax; ++i) to.rules_off[i].store(from.rules_off[i].load());
+}
+
+// Under another name until its header is complete; what was there stays there until then.
+Result<FileDescriptor> create(const std::string& path, std::uint32_t bucket_count, const BootId& boot,
+                              const Existing& refused, std::vector<std::string>& notes) {
   const std::string unfinished = path + ".new";
   ::unlink(unfinished.c_str());  // of a daemon that was killed here; the lock is ours
   FileDescriptor fd(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -74,10 +92,17 @@ Result<FileDescriptor> create(const std::string& path, std::uint32_t bucket_coun
   header.version = kTableVersion;
   header.bucket_count = bucket_count;
   std::copy(boot.begin(), boot.end(), header.boot_id);
-  if (pwrite(fd.get(), static_cast<const void*>(&header), sizeof header, 0) != static_cast<ssize_t>(sizeof header) ||
-      std::rename(unfinished.c_str(), path.c_str()) != 0) {
-    return file_error(path, "cannot write", errno);
+  if (refused.has_brakes) copy_brakes(refused.header, header);
+  if (pwrite(fd.get(), static_cast<const void*>(&header), sizeof header, 0) != static_cast<ssize_t>(sizeof header)) {
+    return file_error(unfinished, "cannot write", errno);
   }
+  if (!refused.reason.empty()) {
+    const std::string aside = path + ".refused";
+    const bool renamed = std::rename(path.c_str(), aside.c_str()) == 0;
+    notes.push_back(path + ": table not taken over: " + refused.reason +
+                    (renamed ? "; renamed to " + aside : "; it is replaced") + ", a fresh one is begun");
+  }
+  if (std::rename(unfinished.c_str(), path.c_str()) != 0) return file_error(path, "cannot write", errno);
   return fd;
 }
 
@@ -98,10 +123,12 @@ Result<std::unique_ptr<TableFile>> TableFile::open(const std::string& path, std:
   if (!boot) return Error{boot.error()};
 
   std::unique_ptr<TableFile> file(new TableFile(*std::move(lock), bucket_count));
-  FileDescriptor fd = open_existing(path, bucket_count, *boot, notes);
+  Existing existing;
+  look_at_existing(path, bucket_count, *boot, existing);
+  FileDescriptor fd = std::move(existing.fd);
   file->adopted_ = fd.is_open();
   if (!fd.is_open()) {
-    auto created = create(path, bucket_count, *boot);
+    auto created = create(path, bucket_count, *boot, existing, notes);
     if (!created) return Error{created.error()};
     fd = *std::move(created);
   }

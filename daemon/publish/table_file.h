@@ -14,6 +14,7 @@
 //             2. Every page of the file is allocated before it is mapped: a full tmpfs is an error, not a SIGBUS later.
 //             3. A file that is not a whole table of this version, size, boot and user is renamed to `path`.refused,
 //                and a fresh one is begun; workers that still map the old one keep its entries until they attach anew.
+//                One that only has another size tells the fresh one what was off (brake_words.h).
 #pragma once
 
 #include <atomic>

@@ -41,7 +41,7 @@ class BrakeKeeperTest : public testing::Test {
   void start() {
     notes_.clear();
     std::vector<std::string> open_notes;
-    auto opened = Publisher::open({run_.path(), state_.path(), 1000, 1, "node-a"}, open_notes);
+    auto opened = Publisher::open({run_.path(), state_.path(), table_entries_, 1, "node-a"}, open_notes);
     ASSERT_TRUE(opened) << opened.error();
     publisher_ = *std::move(opened);
     brakes_ = std::make_unique<Brakes>(
@@ -79,6 +79,7 @@ class BrakeKeeperTest : public testing::Test {
 
   TestFolder run_;
   TestFolder state_;
+  std::uint32_t table_entries_ = 1000;
   HostInstant now_ = HostClock::now();
   RuleSet rules_;
   std::vector<std::string> notes_;
@@ -157,6 +158,19 @@ TEST_F(BrakeKeeperTest, a_rule_that_is_off_in_the_table_alone_stays_off) {
   EXPECT_FALSE(blocks());
   EXPECT_TRUE(brakes_->is_off(rule_id("login"), false));
   EXPECT_FALSE(brakes_->is_off(kEveryRule, true));
+}
+
+TEST_F(BrakeKeeperTest, what_is_off_in_a_table_of_another_size_alone_stays_off) {
+  order(rule_id("login"), true);
+  order(kEveryRule, true);
+  crash();
+  std::filesystem::remove(brakes_path());
+  table_entries_ = 4000;
+  start();
+  EXPECT_TRUE(brakes_->is_off(kEveryRule, true));
+  EXPECT_TRUE(brakes_->is_off_by_itself(rule_id("login")));
+  EXPECT_FALSE(blocks());
+  EXPECT_EQ(notes_.size(), 2U);
 }
 
 TEST_F(BrakeKeeperTest, a_rule_that_was_off_beside_everything_stays_off_when_everything_goes_on_again) {
