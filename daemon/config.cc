@@ -149,7 +149,7 @@ ConfigOutcome read_text(const std::string& text, const std::string& file_name, b
                       "at most " + std::to_string(kConfigBytesMax) + " bytes"});
   YamlTree tree;
   if (YamlError error; !tree.parse(text, error))
-    return one_fault({file_name, error.line, error.column, "", "what is not YAML: " + error.text, ""});
+    return one_fault({file_name, error.line, error.column, "", "what is not YAML: " + error.text, error.allowed});
   Config config;
   config.file = file_name;
   FaultList faults(file_name);

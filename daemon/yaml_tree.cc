@@ -5,7 +5,9 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <sstream>
+#include <string_view>
 #include <unordered_map>
 
 namespace popgate {
@@ -79,6 +81,25 @@ class YamlBuilder : public YAML::EventHandler {
   std::unordered_map<YAML::anchor_t, std::uint32_t> anchors_;
 };
 
+namespace {
+
+/// yaml-cpp names the state it was in; this says what one usually did.
+std::string allowed_instead(const std::string& text, const YAML::Exception& problem) {
+  const auto is = [&](const char* message) { return problem.msg.starts_with(message); };
+  if (is(YAML::ErrorMsg::UNKNOWN_ANCHOR)) return "quotes around what begins with '*'";
+  std::size_t line = 0;
+  for (int i = 0; i < problem.mark.line; ++i) line = text.find('\n', line) + 1;  // 0 again when there are fewer
+  const std::size_t word = std::min(text.find_first_not_of(" \t", line), text.size());
+  if (std::string_view(text).substr(line, word - line).find('\t') != std::string_view::npos)
+    return "spaces before the first word of a line, no tab";
+  if (is(YAML::ErrorMsg::MAP_VALUE) || is(YAML::ErrorMsg::END_OF_MAP) || is(YAML::ErrorMsg::END_OF_SEQ) ||
+      is(YAML::ErrorMsg::BLOCK_ENTRY))
+    return "all fields of one map in one column, each with a space after its colon (look at the line before, too)";
+  return "";
+}
+
+}  // namespace
+
 bool YamlTree::parse(const std::string& text, YamlError& error) {
   nodes_.clear();
   text_.clear();
@@ -91,15 +112,15 @@ bool YamlTree::parse(const std::string& text, YamlError& error) {
     YamlTree second;
     YamlBuilder rest(second);
     if (values != 0 && parser.HandleNextDocument(rest)) {
-      error = {second.nodes_.empty() ? 1 : second.nodes_[0].line, 1, "a second document; allowed: one"};
+      error = {second.nodes_.empty() ? 1 : second.nodes_[0].line, 1, "a second document", "one"};
       return false;
     }
     if (values == 0) nodes_.push_back({.line = 1, .column = 1});
     return true;
   } catch (const YAML::Exception& problem) {
-    error = {problem.mark.line + 1, problem.mark.column + 1, problem.msg};
+    error = {problem.mark.line + 1, problem.mark.column + 1, problem.msg, allowed_instead(text, problem)};
   } catch (const std::exception& problem) {
-    error = {1, 1, problem.what()};
+    error = {1, 1, problem.what(), ""};
   }
   return false;
 }

@@ -26,6 +26,7 @@ struct YamlError {
   int line = 0;  // from 1
   int column = 0;
   std::string text;
+  std::string allowed;  // what to write instead; empty when nobody knows
 };
 
 class YamlTree;

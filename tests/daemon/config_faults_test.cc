@@ -67,6 +67,20 @@ TEST(ConfigFaults, what_is_not_yaml_is_refused_with_its_place) {
   EXPECT_THAT(fault("a: &a [*a]\n"), HasSubstr("an alias that contains itself"));
 }
 
+TEST(ConfigFaults, usual_slips_in_yaml_come_with_what_to_write_instead) {
+  constexpr const char* kTab = "allowed: spaces before the first word of a line, no tab";
+  EXPECT_THAT(fault("\tnode: a\n"), HasSubstr(kTab));
+  EXPECT_THAT(fault("rules:\n\t- name: a\n"), HasSubstr(kTab));
+  EXPECT_THAT(fault("mesh:\n\tlisten: x\n"), HasSubstr(kTab));
+  EXPECT_THAT(fault(rule_with(kMitigate + "  \tpolicy: certain\n")), HasSubstr(kTab));
+  EXPECT_THAT(fault(rule_with(kMitigate + "    match: {host: *.example.com}\n")),
+              HasSubstr("allowed: quotes around what begins with '*'"));
+  constexpr const char* kColumn = "allowed: all fields of one map in one column, each with a space after its colon";
+  EXPECT_THAT(fault("node:a\npop: b\n"), HasSubstr(kColumn));
+  EXPECT_THAT(fault("rules:\n  - name: a\n   limit: 1\n"), HasSubstr(kColumn));
+  EXPECT_THAT(fault("rules:\n  - name: a\n      limit: 1\n"), HasSubstr(kColumn));
+}
+
 TEST(ConfigFaults, a_list_or_word_in_the_place_of_a_map_is_refused) {
   EXPECT_THAT(faults("- node: a\n"), ElementsAre("1:1 "));
   EXPECT_THAT(faults("rules: x\n"), ElementsAre("1:8 rules"));
