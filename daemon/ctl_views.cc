@@ -314,7 +314,9 @@ std::string reload_view(const Fields& answer, const ViewContext& /*context*/) {
 std::string ring_check_view(const Fields& answer, const ViewContext& /*context*/) {
   const bool through_proxy = answer.flag("through_proxy").value_or(false);
   CtlTable table({{"SHARD"}, {"AGREEING", true}, {"DIFFERING", true}, {"UNREACHABLE", true}, {"FAULT"}});
+  bool differs = false;
   for (const Fields& shard : answer.list("shards")) {
+    differs = differs || shard.number("differing").value_or(1) > 0;
     table.add({shard.text("name"), shard.digits("agreeing"), shard.digits("differing"), shard.digits("unreachable"),
                shard.text("fault")});
   }
@@ -322,10 +324,14 @@ std::string ring_check_view(const Fields& answer, const ViewContext& /*context*/
                      std::string(through_proxy ? "through twemproxy" : "straight to the shards") +
                      " and read where libmemcached places them:\n\n" + table.text() + "\n";
   if (ring_agrees(answer)) return text + "They agree: every node counts a key on the same shard.\n";
-  return text + "THEY DO NOT AGREE" +
-         (through_proxy ? ": while keys differ, counts are split or lost. Make nutcracker.yml anew with popgated "
-                          "--print-nutcracker and restart nutcracker; look at shards that are unreachable.\n"
-                        : ": look at the shards that are unreachable.\n");
+  if (!differs) {
+    return text +
+           "NOT KNOWN for every shard: some cannot be written or read. No key was found in a wrong place; look at " +
+           "these shards, then ask again.\n";
+  }
+  return text + "THEY DO NOT AGREE: while keys differ, counts are split or lost." +
+         (through_proxy ? " Make nutcracker.yml anew with popgated --print-nutcracker and restart nutcracker.\n"
+                        : "\n");
 }
 
 bool ring_agrees(const Fields& answer) { return answer.flag("agrees").value_or(false); }

@@ -319,6 +319,15 @@ TEST_F(CtlViewsTest, ring_that_disagrees_says_so_for_each_shard_and_what_to_do) 
   EXPECT_FALSE(ring_agrees(Fields(answer)));
 }
 
+TEST_F(CtlViewsTest, ring_with_a_shard_that_is_away_is_not_said_to_disagree) {
+  const json agreeing{{"name", "a"}, {"agreeing", 128}, {"differing", 0}, {"unreachable", 0}, {"fault", ""}};
+  const json away{{"name", "b"}, {"agreeing", 0}, {"differing", 0}, {"unreachable", 128}, {"fault", "refused"}};
+  const json answer{{"agrees", false}, {"through_proxy", true}, {"shards", json::array({agreeing, away})}};
+  const std::string text = ring_check_view(Fields(answer), context_);
+  EXPECT_THAT(text, HasSubstr("NOT KNOWN for every shard"));
+  EXPECT_THAT(text, Not(HasSubstr("--print-nutcracker"))) << "nutcracker's configuration is not at fault";
+}
+
 // The daemon may be older or newer than the tool.
 TEST_F(CtlViewsTest, absent_and_odd_fields_are_shown_as_unknown) {
   const json odd{{"mitigations", {{{"key", 7}, {"remaining_ms", "x"}, {"until", 3}, {"evidence", "x"}}, 5}},
