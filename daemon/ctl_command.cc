@@ -6,6 +6,7 @@
 
 #include "daemon/admin_request.h"
 #include "daemon/duration.h"
+#include "daemon/rules.h"
 #include "libclient/key.h"
 
 namespace popgate {
@@ -57,12 +58,12 @@ struct Parsed {
   std::string secret_file;
 };
 
-void add_duration(CLI::App& app, const std::string& name, const std::string& meaning, std::chrono::milliseconds& out,
-                  bool required = false) {
+CLI::Option* add_duration(CLI::App& app, const std::string& name, const std::string& meaning,
+                          std::chrono::milliseconds& out, bool required = false) {
   const auto take = [&out](const std::string& text) {
     out = std::chrono::ceil<std::chrono::milliseconds>(*parse_duration(text));
   };
-  app.add_option_function<std::string>(name, take, meaning)
+  return app.add_option_function<std::string>(name, take, meaning)
       ->type_name("DURATION")
       ->required(required)
       ->check([](const std::string& text) {
@@ -123,7 +124,11 @@ void check_enforce(const std::string& name, const Parsed& parsed) {
 void add_acting(CLI::App& app, Parsed& parsed) {
   CLI::App* block = app.add_subcommand("block", "Block a client on every node");
   add_target(*block, parsed.target);
-  add_duration(*block, "--for", "How long: 1ms to 14d", parsed.block_for, true);
+  add_duration(*block, "--for", "How long: 1ms to 14d", parsed.block_for, true)->check([](const std::string& text) {
+    const auto duration = parse_duration(text).value_or(std::chrono::microseconds(0));
+    const bool allowed = duration > std::chrono::microseconds(0) && duration <= kMitigationMax;
+    return allowed ? std::string() : "found \"" + text + "\", allowed: 1ms to 14d";
+  });
   block->add_option("--reason", parsed.reason, "For whoever asks later; at most 256 bytes");
   CLI::App* lift = app.add_subcommand("lift", "End every mitigation of a client on every node, and forget its hits");
   add_target(*lift, parsed.target);

@@ -264,6 +264,8 @@ TEST_F(PopgatectlTest, wrong_command_lines_are_status_2) {
                                                     {"block", kKey},
                                                     {"block", kKey, "--for", "10"},
                                                     {"block", kKey, "--for", "-10m"},
+                                                    {"block", kKey, "--for", "0s"},
+                                                    {"block", kKey, "--for", "15d"},
                                                     {"ready", "--wait", "long"},
                                                     {"mitigations", "--kind", "none"},
                                                     {"mitigations", "--limit", "0"},
