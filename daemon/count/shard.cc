@@ -319,11 +319,10 @@ void Shard::now_reachable(PopInstant now) {
 // Also while it was not reachable before: each failure asks for one more attempt, later. Told once an outage.
 void Shard::not_reachable(std::string_view reason) {
   if (!outage_told_ && log_limiter_.allow(setup_.reactor->host_now())) {
-    spdlog::warn("count: shard {} at {}: {}; until it answers, {} ({} such lines withheld before)", setup_.name,
-                 setup_.address.text(), reason,
+    spdlog::warn("count: shard {} at {}: {}; until it answers, {}{}", setup_.name, setup_.address.text(), reason,
                  setup_.reads_only ? "upper bounds of its keys are unknown"
                                    : "its keys are judged by what is known and this node's own hits",
-                 log_limiter_.take_withheld());
+                 log_limiter_.withheld_text());
   }
   outage_told_ = true;
   figures_.reachable = false;
