@@ -54,7 +54,7 @@ void BrakeCheck::order(Node& node, const Brakes::Order& order) {
   if (held == registers_of(node, order.side).end() || held->second.off != order.off) {
     return pop_.broken("brakes", "an order on " + node.name() + " did not come to stand");
   }
-  given_[{order.side, order.rule, held->second.version}] = order.off;
+  given_.insert(given(order.side, held->second));
   Told& told = told_[node.host()];
   look_at_registers(node, told);
   look_at_workers(node, told);
@@ -102,9 +102,7 @@ void BrakeCheck::look_at_registers(Node& node, Told& told) {
     }
     for (const auto& [scope, brake] : now) {
       if (brake.origin == BrakeOrigin::kFuse) blown_.insert(brake.version);
-      if (brake.origin != BrakeOrigin::kOperator) continue;
-      const auto given = given_.find({side, scope, brake.version});
-      if (given != given_.end() && given->second == brake.off) continue;
+      if (brake.origin != BrakeOrigin::kOperator || given_.contains(given(side, brake))) continue;
       return pop_.broken("brakes", node.name() + " has an order to " + text_of(side, scope) + " that nobody gave");
     }
   }

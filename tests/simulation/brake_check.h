@@ -17,6 +17,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "tests/simulation/entry_check.h"
 
@@ -49,8 +50,12 @@ class BrakeCheck {
     SharedRules rules;
     Registers registers[2];
   };
-  using Given = std::tuple<BrakeSide, RuleId, BrakeVersion>;
+  /// An order, also when its node gives it anew with a later version because no peer has heard it yet.
+  using Given = std::tuple<BrakeSide, RuleId, NodeId, PopInstant, bool>;
 
+  [[nodiscard]] static Given given(BrakeSide side, const Brake& brake) {
+    return {side, brake.rule, brake.version.node, brake.ordered_at, brake.off};
+  }
   [[nodiscard]] static const Registers& registers_of(Node& node, BrakeSide side);
   [[nodiscard]] static bool is_off(const Told& told, RuleId scope);
   void take(Node& node, Told& told);
@@ -62,7 +67,7 @@ class BrakeCheck {
   Pop& pop_;
   const EntryCheck& entries_;
   std::map<HostNumber, Told> told_;
-  std::map<Given, bool> given_;  // by operators: off?
+  std::set<Given> given_;  // by operators
   std::set<BrakeVersion> blown_;
   std::uint64_t let_pass_ = 0;
 };
