@@ -9,7 +9,8 @@ namespace popgate {
 namespace {
 
 // The wall clock is coarse: an end that was computed from it is late by up to a kernel tick, so of two for the same
-// hits neither is later than the other by more. A table's end is rounded up by more than that.
+// hits neither is later than the other by more. For others the end in force may be too early by as much, less what the
+// table rounds it up by, which is up to 16 ms.
 constexpr milliseconds kWallTickMax{10};
 
 /// Why and for how long a key is to be mitigated.
