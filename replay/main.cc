@@ -147,6 +147,10 @@ int replay(const CommandLine& line) {
     complain(report.error());
     return kFailed;
   }
+  if (report->requests > 0 && report->requests_matched == 0 && !line.quiet) {
+    complain(
+        "no request fell under a rule; where the log does not name the host that a rule wants, say it with --host");
+  }
   print(line.json ? report_json(*report) : report_table(*report));
   return report->live.interrupted ? kInterrupted : input_status;
 }

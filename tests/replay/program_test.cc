@@ -2,6 +2,7 @@
 //
 // The program as a user meets it: what it prints for a small log worked out by hand, and how it ends when something is
 // wrong.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -167,6 +168,16 @@ TEST(Program, every_fault_of_a_configuration_is_told) {
   EXPECT_EQ(ended.status, 2);
   EXPECT_NE(ended.output.find("limit"), std::string::npos) << ended.output;
   EXPECT_NE(ended.output.find("window"), std::string::npos) << ended.output;
+}
+
+TEST(Program, a_log_that_no_rule_falls_on_is_told_with_the_usual_reason) {
+  const TemporaryFile log(small_log());
+  const TemporaryFile config(
+      "rules:\n  - {name: a, match: {host: www.example.com}, key: [client_ip], limit: 3, "
+      "window: 60s, mitigate: 5m}\n");
+  EXPECT_THAT(run({"--config", config.path(), log.path()}).output, testing::HasSubstr("say it with --host"));
+  const Ended named = run({"--config", config.path(), "--host", "www.example.com", log.path()});
+  EXPECT_EQ(named.output.find("--host"), std::string::npos) << named.output;
 }
 
 TEST(Program, rules_of_a_configuration_are_matched_as_at_the_edge) {
