@@ -77,7 +77,7 @@ constexpr Option kOptions[] = {
     {"rules[].match.path.prefix", kText, "", "", 0, 0, "1 to 1024 bytes that begin with `/`, without query", "Every path that begins with these bytes; end it in `/` to mean a folder."},
     {"rules[].match.path.glob", kText, "", "", 0, 0, "1 to 1024 bytes that begin with `/`, at most 63 of them literal between the first and the last wildcard", "`*` is any run without `/`, `**` any run, `?` one byte that is not `/`."},
     {"rules[].match.method", kText, "", "", 0, 0, "a method, or a list of up to 16", "The request's method."},
-    {"rules[].key", kList, kRequired, "parts", 1, static_cast<std::int64_t>(kKeyPartsMax), "`client_ip`, `host`, `path`, `method`, or one of the fields below", "The identity that is counted: requests alike in all parts share a counter. A part that a request lacks is its own case, unlike an empty one."},
+    {"rules[].key", kList, kRequired, "parts", 1, static_cast<std::int64_t>(kKeyPartsMax), "each `client_ip`, `host`, `path`, `method`, `{header: NAME}`, `{cookie: NAME}` or `{client_ip: {v4_prefix: 24}}`", "The identity that is counted: requests alike in all parts share a counter. A part that a request lacks is its own case, unlike an empty one."},
     {"rules[].key[].client_ip", kSection, "", "", 0, 0, "", "The client's address, cut to a prefix."},
     {"rules[].key[].client_ip.v4_prefix", kInteger, "32", "bits", 1, 32, "", "Of an IPv4 address."},
     {"rules[].key[].client_ip.v6_prefix", kInteger, "64", "bits", 1, 128, "", "Of an IPv6 address; one client often has a whole /64."},
