@@ -12,8 +12,10 @@ namespace {
 constexpr BrakeSide kSides[] = {BrakeSide::kNode, BrakeSide::kPop};
 constexpr std::string_view kSideNames[] = {"node", "pop"};
 
+// A clock that is absurdly ahead says nothing: no peer would take its stamp, nor any later one.
 std::uint64_t stamp_at(PopInstant wall) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, wall.time_since_epoch().count()));
+  const auto stamp = static_cast<std::uint64_t>(std::max<std::int64_t>(0, wall.time_since_epoch().count()));
+  return stamp > kBrakeStampMax ? 0 : stamp;
 }
 
 }  // namespace
@@ -117,7 +119,7 @@ bool Brakes::put(BrakeSide side, const Brake& brake) {
     drop(side, place);
   }
   if (side == BrakeSide::kPop) digest_ += brake_hash(brake);  // wraps by intent
-  stamp_ = std::max(stamp_, brake.version.stamp);
+  pass(brake.version.stamp);
   registers.emplace(brake.rule, brake);
   return true;
 }

@@ -127,6 +127,17 @@ TEST_F(BrakesTest, a_stamp_absurdly_ahead_is_refused) {
   EXPECT_TRUE(told.empty());
 }
 
+TEST_F(BrakesTest, peers_take_what_is_ordered_under_a_clock_absurdly_ahead_and_what_is_ordered_after_it) {
+  const PopInstant absurd{microseconds(static_cast<std::int64_t>(kBrakeStampMax) + 1)};
+  Brakes peer("b", [](const Brakes::Change&) {});
+  ASSERT_TRUE(brakes.order({.side = BrakeSide::kPop, .rule = kEveryRule, .off = true}, absurd));
+  peer.merge(brakes.told(), 1);
+  EXPECT_TRUE(peer.is_off(kEveryRule, true));
+  ASSERT_TRUE(brakes.order({.side = BrakeSide::kPop, .rule = kEveryRule, .off = false}, kWall));
+  peer.merge(brakes.told(), 1);
+  EXPECT_FALSE(peer.is_off(kEveryRule, true));
+}
+
 TEST_F(BrakesTest, at_the_bound_the_oldest_on_makes_room_and_an_off_never_does) {
   for (std::uint64_t i = 1; i <= kBrakesMax; ++i) ASSERT_TRUE(order(BrakeSide::kNode, i, i != 100 && i != 200));
   ASSERT_TRUE(order(BrakeSide::kNode, kBrakesMax + 1, true));
