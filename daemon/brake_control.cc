@@ -46,7 +46,11 @@ void BrakeControl::restore() {
   tick();
 }
 
-void BrakeControl::use_rules() { setup_.publisher.brakes().use_rules(brakes_, *setup_.rules); }
+void BrakeControl::use_rules(const RuleSet& before, const std::function<void()>& rejudge) {
+  setup_.publisher.brakes().change_rules(brakes_, before, *setup_.rules);
+  rejudge();
+  setup_.publisher.brakes().use_rules(brakes_, *setup_.rules);
+}
 
 void BrakeControl::on_change(const Brakes::Change& change) {
   setup_.publisher.brakes().publish(brakes_, *setup_.rules, setup_.reactor.host_now());

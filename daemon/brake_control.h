@@ -42,8 +42,9 @@ class BrakeControl {
 
   /// What the daemon before left is in force again. Once, before the publisher reconciles.
   void restore();
-  /// The rules have changed.
-  void use_rules();
+  /// The rules have changed. `rejudge` takes out of the table what they no longer block; until then what was off under
+  /// the rules `before` stays off, for a rule that is gone may have entries that nobody has taken out yet.
+  void use_rules(const RuleSet& before, const std::function<void()>& rejudge);
   /// From now on peers are told; null: no longer.
   void use_mesh(Mesh* mesh) { mesh_ = mesh; }
   [[nodiscard]] Status order(const Brakes::Order& order) { return brakes_.order(order, setup_.reactor.wall_now()); }

@@ -316,12 +316,12 @@ void Pipeline::look_at_lags(const MeshStatus& mesh) {
 }
 
 void Pipeline::use_rules(SharedRules rules) {
-  rules_ = std::move(rules);
+  const SharedRules before = std::exchange(rules_, std::move(rules));
   collector_->use_rules(rules_);
   store_->use_rules(rules_);
   learn_names();
-  brakes_->use_rules();
-  mitigations_->use_rules(rules_, setup_.reactor.host_now());  // judges what is blocked again, and so publishes
+  // Judges what is blocked again, and so publishes.
+  brakes_->use_rules(*before, [this] { mitigations_->use_rules(rules_, setup_.reactor.host_now()); });
   if (mesh_) mesh_->use_rules_revision(rules_->revision());
 }
 

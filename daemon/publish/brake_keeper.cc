@@ -81,6 +81,17 @@ void BrakeKeeper::publish(const Brakes& brakes, const RuleSet& rules, HostInstan
   write(brakes, now);
 }
 
+void BrakeKeeper::change_rules(const Brakes& brakes, const RuleSet& before, const RuleSet& rules) {
+  const BrakeEffect old = brakes.effect(before);
+  BrakeEffect both = brakes.effect(rules);
+  both.all = both.all || old.all;
+  both.rules.insert(both.rules.end(), old.rules.begin(), old.rules.end());
+  std::ranges::sort(both.rules);
+  both.rules.erase(std::unique(both.rules.begin(), both.rules.end()), both.rules.end());
+  if (both.rules.size() > kTableRulesOffMax) both = {.all = true, .rules = {}};
+  write_brakes(table_.brakes(), both);
+}
+
 void BrakeKeeper::use_rules(const Brakes& brakes, const RuleSet& rules) {
   write_brakes(table_.brakes(), brakes.effect(rules));
 }

@@ -52,6 +52,8 @@ class BrakeKeeper {
   /// Puts in force what restore() gave. Once, after it.
   void finish_restore(const Brakes& brakes, const RuleSet& rules, HostInstant now);
   void publish(const Brakes& brakes, const RuleSet& rules, HostInstant now);
+  /// The rules change: until entries have been judged by them, what is off under the rules before stays off as well.
+  void change_rules(const Brakes& brakes, const RuleSet& before, const RuleSet& rules);
   /// The rules have changed, and with them the numbers: nothing to write.
   void use_rules(const Brakes& brakes, const RuleSet& rules);
 

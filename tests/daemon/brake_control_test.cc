@@ -3,6 +3,7 @@
 // Orders and the mesh, wired as in a daemon, where the way to a peer is there before the way back.
 #include "daemon/brake_control.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "daemon/collect/ledger.h"
@@ -10,6 +11,7 @@
 #include "daemon/rule_names.h"
 #include "tests/daemon/peers/pop_of_meshes.h"
 #include "tests/daemon/publish/test_folder.h"
+#include "tests/daemon/publish/worker_view.h"
 
 namespace popgate {
 namespace {
@@ -62,6 +64,31 @@ TEST_F(BrakeControlTest, what_was_untold_goes_to_peers_that_were_greeted_before_
   to_a.set_mode(TcpRelay::Mode::kPass);
   ASSERT_TRUE(pop_.run_until([&] { return peers_.any_off(); }));
   EXPECT_FALSE(control_->brakes().is_untold(BrakeSide::kPop, kEveryRule));
+}
+
+// An entry of a deleted rule is still in the table when the rule's number is no longer known.
+TEST_F(BrakeControlTest, what_is_off_stays_off_while_a_rule_that_goes_is_taken_out_of_the_table) {
+  const Key key{0x1234, 0xabcdef0000000001};
+  const HostInstant now = HostClock::now();
+  Rule rule;
+  rule.name = "login";
+  rule.id = rule_id("login");
+  rule.number = 3;
+  rules_ = std::make_shared<const RuleSet>(RuleSet({rule}));
+  control_->use_rules(RuleSet(), [] {});
+  publisher_->reconcile([](const Key&) { return std::nullopt; }, now);
+  publisher_->enforce(key, Enforcement{key, rule.number, now + std::chrono::hours(1), false, false}, now);
+  ASSERT_TRUE(control_->order({.side = BrakeSide::kNode, .rule = rule.id, .off = true, .reason = "x"}));
+
+  const SharedRules before = std::exchange(rules_, std::make_shared<const RuleSet>());
+  TableAnswer meanwhile;
+  control_->use_rules(*before, [&] {
+    meanwhile = WorkerView(publisher_->table_descriptor(), publisher_->table_bytes())->look_up(key, now);
+    publisher_->enforce(key, std::nullopt, now);
+  });
+  EXPECT_TRUE(meanwhile.live);
+  EXPECT_NE(meanwhile.flags & kTableFlagLogOnly, 0);
+  EXPECT_THAT(control_->brakes().effect(*rules_).rules, testing::IsEmpty());
 }
 
 }  // namespace
