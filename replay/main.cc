@@ -33,6 +33,9 @@ void show_samples(const std::vector<LineSample>& samples, std::uint64_t unparsab
   for (const LineSample& sample : samples) std::fprintf(stderr, "  %s\n", sample.shown().c_str());
 }
 
+// True when everything that was printed has arrived. A write that failed may leave nothing to flush.
+bool output_arrived() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
+
 int generate(const CommandLine& line) {
   Traffic traffic(line.traffic);
   LoggedRequest request;
@@ -40,7 +43,7 @@ int generate(const CommandLine& line) {
     const std::string text = combined_line(request);
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) break;
   }
-  if (std::fflush(stdout) == 0) return kDone;
+  if (output_arrived()) return kDone;
   complain("cannot write the log to standard output");
   return kDamaged;
 }
@@ -128,9 +131,6 @@ Result<Report> replay_live(const CommandLine& line, const ReplayRules& rules, Re
   };
   return run_live(plan, matcher, options);
 }
-
-// True when everything that was printed has arrived.
-bool output_arrived() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
 int replay(const CommandLine& line) {
   const Result<ReplayRules> rules = rules_of(line);

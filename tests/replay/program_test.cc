@@ -49,6 +49,16 @@ std::string small_log() {
   return log + line_at(400, "192.0.2.1") + line_at(401, "192.0.2.2");
 }
 
+TEST(Program, output_that_does_not_arrive_is_told_by_every_task) {
+  const TemporaryFile log(small_log());
+  for (const std::string& task :
+       {std::string("--generate 60s"), "--stats " + log.path(), "--rule 3/60s " + log.path()}) {
+    const Ended ended = run_program({"/bin/sh", "-c", POPGATE_REPLAY " --quiet " + task + " > /dev/full"});
+    EXPECT_EQ(ended.status, 1) << task;
+    EXPECT_NE(ended.output.find("standard output"), std::string::npos) << task;
+  }
+}
+
 TEST(Program, report_of_a_small_log_is_the_one_worked_out_by_hand) {
   const TemporaryFile log(small_log());
   const Ended ended = run({"--rule", "3/60s/5m", "--json", "--quiet", log.path()});
