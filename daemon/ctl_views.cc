@@ -154,6 +154,18 @@ std::string secrets_text(const Fields& fields) {
   return names.empty() ? "-" : joined(names, ", ");
 }
 
+/// What is amiss with mitigations though the node is ready; of an older daemon nothing is known.
+std::string mitigation_alarms(const Fields& mitigations) {
+  const double no_room = mitigations.number("no_room").value_or(0);
+  const double not_recorded = mitigations.number("not_recorded").value_or(0);
+  std::string text;
+  if (no_room > 0) text += "  ! " + number_digits(no_room) + " mitigations find no room in this node's table\n";
+  if (not_recorded > 0) {
+    text += "  ! " + number_digits(not_recorded) + " mitigations are not recorded: a restart now would forget them\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string time_text(const Fields& fields, const char* name, const ViewContext& context) {
@@ -179,6 +191,7 @@ std::string status_view(const Fields& status, const ViewContext& context) {
   for (const std::string& reason : status.texts("not_ready")) text += "  ! " + reason + "\n";
   const std::string off = enforcement_text(status.part("enforcement"));
   if (!off.empty()) text += "  ! " + off + "\n";
+  text += mitigation_alarms(status.part("mitigations"));
   std::string age;
   if (const auto started = status.time("started_at")) {
     age = ", " + remaining_text(std::chrono::floor<milliseconds>(context.now - *started)) + " ago";

@@ -208,7 +208,8 @@ json OperatorViews::status() const {
           {"mitigations",
            {{"enforced", stages_.publisher.live_entries()},
             {"capacity", stages_.publisher.capacity()},
-            {"no_room", stages_.publisher.not_enforced()}}},
+            {"no_room", stages_.publisher.not_enforced()},
+            {"not_recorded", stages_.publisher.not_recorded()}}},
           {"counters", counters},
           {"mesh", mesh_summary()},
           {"enforcement", enforcement_summary()}};

@@ -87,6 +87,8 @@ class Publisher {
   [[nodiscard]] bool holds(const Key& key) const { return table_->holds(key); }
   /// Keys that wait for room: mitigations that this node should enforce and does not.
   [[nodiscard]] std::size_t not_enforced() const { return table_->waiting(); }
+  /// Mitigations in force that could not be recorded yet.
+  [[nodiscard]] std::size_t not_recorded() const { return records_->unrecorded(); }
   /// What is off: its words are in the table, its file is in state_dir.
   [[nodiscard]] BrakeKeeper& brakes() { return brakes_; }
   [[nodiscard]] const BrakeKeeper& brakes() const { return brakes_; }

@@ -319,6 +319,16 @@ TEST_F(CtlViewsTest, ring_that_disagrees_says_so_for_each_shard_and_what_to_do) 
   EXPECT_FALSE(ring_agrees(Fields(answer)));
 }
 
+TEST_F(CtlViewsTest, status_warns_of_mitigations_without_room_or_record) {
+  const auto shown = [&](const json& mitigations) {
+    return status_view(Fields(json{{"ready", true}, {"mitigations", mitigations}}), context_);
+  };
+  EXPECT_THAT(shown({{"no_room", 3}, {"not_recorded", 0}}), HasSubstr("  ! 3 mitigations find no room"));
+  EXPECT_THAT(shown({{"no_room", 0}, {"not_recorded", 1200}}), HasSubstr("  ! 1200 mitigations are not recorded"));
+  EXPECT_THAT(shown({{"no_room", 0}, {"not_recorded", 0}}), Not(HasSubstr("  ! ")));
+  EXPECT_THAT(shown({{"enforced", 1}}), Not(HasSubstr("  ! "))) << "an older daemon";
+}
+
 TEST_F(CtlViewsTest, ring_with_a_shard_that_is_away_is_not_said_to_disagree) {
   const json agreeing{{"name", "a"}, {"agreeing", 128}, {"differing", 0}, {"unreachable", 0}, {"fault", ""}};
   const json away{{"name", "b"}, {"agreeing", 0}, {"differing", 0}, {"unreachable", 128}, {"fault", "refused"}};

@@ -91,6 +91,7 @@ TEST_F(PopDisk, read_only_state_dir_gives_what_it_holds_and_takes_the_rest_when_
   EXPECT_THAT(node().process().output(), HasSubstr("Read-only file system"));
   block(2);
   EXPECT_EQ(node().metric("popgate_publish_unrecorded"), 1);
+  EXPECT_EQ(node().get("/status")["mitigations"]["not_recorded"], 1);
 
   disk_->set_read_only(false);
   ASSERT_TRUE(eventually([&] { return node().metric("popgate_publish_unrecorded") == 0; }));
