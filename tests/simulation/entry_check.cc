@@ -66,6 +66,8 @@ void EntryCheck::look_at(Node& node, Told& told, const Mitigation& entry) {
                       std::to_string(origin->second.end.time_since_epoch().count()));
     expect_spread(node, entry);
   }
+  // Who holds a decision knows by its epoch what its decider had heard of, also before the lift itself comes.
+  if (!entry.lifted) told.lifts[entry.key].insert(origin->second.known.begin(), origin->second.known.end());
   look_at_end(node, told, entry);
   const microseconds later = node.machine().true_time_at(entry.until) - origin->second.end;
   if (entry.lifted || entry.until <= node.machine().host_now()) return;
