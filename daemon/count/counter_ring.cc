@@ -80,6 +80,7 @@ Status CounterRing::add_shards(const RingConfig& ring, const CountersConfig& cou
         *setup_.reactor, *setup_.transport, addresses_[i], counters.timeout,
         EvictionWatch::Events{
             .evicted = [watched = shards_.back().get()](std::uint64_t items) { watched->items_evicted(items); },
+            .evicted_before = [watched = shards_.back().get()] { watched->past_unknown(); },
             .sees = [watched = shards_.back().get()](bool sees) { watched->watched(sees); }}));
     spdlog::info("count: shard {} of {}: {}, weight {}, at {}{}", i + 1, ring.shards.size(), shard.name, shard.weight,
                  shard.address.text(), ring.proxy ? ", through twemproxy at " + ring.proxy->text() : "");

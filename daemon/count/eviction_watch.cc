@@ -33,6 +33,7 @@ void EvictionWatch::take(const MemcachedReply& reply) {
   std::uint64_t evictions = 0;
   const auto [end, fault] = std::from_chars(reply.text.data(), reply.text.data() + reply.text.size(), evictions);
   if (fault != std::errc{} || end != reply.text.data() + reply.text.size()) return;
+  if (!evictions_ && evictions > 0) events_.evicted_before();
   const std::uint64_t before = evictions_.value_or(evictions);  // a server that restarted begins at 0 again
   evictions_ = evictions;
   answered_at_ = reactor_.host_now();

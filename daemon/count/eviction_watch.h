@@ -30,6 +30,8 @@ class EvictionWatch {
   struct Events {
     /// How many more items were evicted since the last answer, when any were.
     std::function<void(std::uint64_t)> evicted;
+    /// The first answer tells of evictions: nobody knows when they were.
+    std::function<void()> evicted_before;
     /// False when no answer has come for kBlindAfter intervals; true with the next. What was evicted meanwhile is told
     /// then.
     std::function<void(bool)> sees;

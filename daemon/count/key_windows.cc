@@ -265,6 +265,13 @@ bool KeyWindows::is_final(const KeyWindow& window, const CountedSlot& slot, cons
   return slot.read_at >= std::max(closed, finality.hot_since) + finality.settle + 2 * window.shape.tolerance;
 }
 
+bool KeyWindows::is_read_since(const KeyWindow& window, PopInstant asked_at, const Finality& finality) {
+  const SlotIndex last = window.key_slots().last_touching(asked_at);
+  return std::ranges::all_of(window.slots, [&](const CountedSlot& slot) {
+    return slot.slot > last || slot.read_at >= asked_at || is_final(window, slot, finality);
+  });
+}
+
 void KeyWindows::list_slots(const KeyWindow& window, std::vector<SlotCount>& out) {
   out.clear();
   for (const CountedSlot& slot : window.slots) {

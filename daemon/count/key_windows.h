@@ -129,6 +129,9 @@ class KeyWindows {
                                     PopInstant lost_before);
   [[nodiscard]] static bool is_final(const KeyWindow& window, const CountedSlot& slot, const Finality& finality);
 
+  /// Whether what is known of every slot that touched the window at `asked_at` was read then or later, or is final.
+  [[nodiscard]] static bool is_read_since(const KeyWindow& window, PopInstant asked_at, const Finality& finality);
+
   /// As estimate wants them; replaces what `out` held.
   static void list_slots(const KeyWindow& window, std::vector<SlotCount>& out);
 

@@ -167,6 +167,14 @@ bool MemcachedStore::is_degraded(const Key& key) const { return ring_->shard_of(
 
 void MemcachedStore::use_peer_lags(std::span<const PeerLag> peers, PopInstant now) {
   peer_lags_->take(peers, now, setup_.reactor->host_now());
+  std::size_t ring = 0;
+  for (const CounterRing* one : {ring_.get(), other_.get()}) {
+    if (one == nullptr) continue;
+    for (std::size_t i = 0; i < one->shards().size(); ++i) {
+      one->shards()[i]->peers_clear_since(peer_lags_->clear_since(ring, static_cast<ShardIndex>(i)));
+    }
+    ++ring;
+  }
 }
 
 PeerDoubt MemcachedStore::peer_doubt(const Key& key) const {

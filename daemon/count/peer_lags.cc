@@ -10,7 +10,12 @@
 namespace popgate {
 
 PeerLags::PeerLags(const std::vector<Ring>& rings, microseconds settle) : settle_(settle) {
-  for (const Ring& ring : rings) rings_.push_back({ring.id, std::vector<PeerDoubt>(ring.shards)});
+  for (const Ring& ring : rings) {
+    rings_.push_back({.id = ring.id,
+                      .shards = std::vector<PeerDoubt>(ring.shards),
+                      .was_unknown = std::vector(ring.shards, false),
+                      .clear_since = std::vector(ring.shards, PopInstant::min())});
+  }
 }
 
 void PeerLags::take(std::span<const PeerLag> peers, PopInstant now, HostInstant host_now) {
@@ -22,7 +27,20 @@ void PeerLags::take(std::span<const PeerLag> peers, PopInstant now, HostInstant 
     if (standing == Standing::kSilent) ++silent_;
     if (standing == Standing::kForeign && ++foreign_ > foreign_before) tell_foreign(peer, host_now);
   }
+  note_clear(now);
 }
+
+void PeerLags::note_clear(PopInstant now) {
+  for (RingDoubts& ring : rings_) {
+    for (std::size_t shard = 0; shard < ring.shards.size(); ++shard) {
+      const bool unknown = silent_ > 0 || foreign_ > 0 || ring.shards[shard].unknown;
+      if (ring.was_unknown[shard] && !unknown) ring.clear_since[shard] = now;
+      ring.was_unknown[shard] = unknown;
+    }
+  }
+}
+
+PopInstant PeerLags::clear_since(std::size_t ring, ShardIndex shard) const { return rings_[ring].clear_since[shard]; }
 
 PeerLags::Standing PeerLags::add(const PeerLag& peer, PopInstant now) {
   if (!peer.heard || !peer.lag) return peer.said_goodbye ? Standing::kTold : Standing::kSilent;

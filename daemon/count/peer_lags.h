@@ -32,16 +32,23 @@ class PeerLags {
   void take(std::span<const PeerLag> peers, PopInstant now, HostInstant host_now);
   /// `shards`: the key's, in the order of the rings.
   [[nodiscard]] PeerDoubt doubt(std::span<const ShardIndex> shards) const;
+  /// When the last doubt about that shard of that ring was over: until then a peer may have added to slots of any age,
+  /// so what was read of them has to be read again. While there is a doubt, upper bounds are unknown, and it is not
+  /// worth it.
+  [[nodiscard]] PopInstant clear_since(std::size_t ring, ShardIndex shard) const;
   void visit(const MetricVisitor& visitor) const;
 
  private:
   struct RingDoubts {
     CounterRingId id = 0;
     std::vector<PeerDoubt> shards;
+    std::vector<bool> was_unknown;  // parallel, as is what follows
+    std::vector<PopInstant> clear_since;
   };
   enum class Standing : std::uint8_t { kTold, kSilent, kForeign };
 
   [[nodiscard]] Standing add(const PeerLag& peer, PopInstant now);
+  void note_clear(PopInstant now);
   void tell_foreign(const PeerLag& peer, HostInstant now);
 
   std::vector<RingDoubts> rings_;

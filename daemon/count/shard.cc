@@ -145,6 +145,7 @@ void Shard::put_increments(ShardBatch& batch, WindowIndex index) {
     increment.window = index;
     increment.slot = slot.slot;
     increment.creates = !slot.touched && slot.last_read == 0;
+    increment.waits_since = waiting_ ? waiting_since_ : setup_.reactor->host_now();
     increment.hits = windows_.begin_send(index, slot);
     slot.touched = true;
     slot.batch = batch_number_;
@@ -157,17 +158,20 @@ void Shard::put_increments(ShardBatch& batch, WindowIndex index) {
 void Shard::put_reads(ShardBatch& batch, WindowIndex index, PopInstant now) {
   KeyWindow& window = windows_.at(index);
   const KeySlots slots = window.key_slots();
-  const Finality finality{setup_.settle, reachable_since_};
   CounterNames names(setup_.ring, window.key, window.shape.slot);
   for (SlotIndex slot = slots.first_touching(now); slot <= slots.last_touching(now); ++slot) {
     const CountedSlot& held = windows_.add_slot(window, slot);
-    if (held.batch == batch_number_ || KeyWindows::is_final(window, held, finality)) continue;
+    if (held.batch == batch_number_ || KeyWindows::is_final(window, held, finality())) continue;
     batch.add_read(index, slot, names.of(slot));
   }
 }
 
 void Shard::put_generation(ShardBatch& batch) {
-  if (loss_.take_missing_generation()) batch.add_generation(generation_key_, random_());
+  if (is_held()) return;  // it bears the time: others will put it there
+  const PopInstant now = batch.made_at;
+  if (loss_.take_missing_generation()) {
+    batch.add_generation(generation_key_, CounterLoss::new_generation(now, random_()));
+  }
 }
 
 // ---- What comes back ----------------------------------------------------------------------------------------------
@@ -245,6 +249,8 @@ void Shard::wait_for_tick(const BatchIncrement& increment) {
     slot->touched = false;
   }
   windows_.put_back(increment.window, increment.slot, increment.hits);
+  waiting_since_ = waiting_ ? std::min(waiting_since_, increment.waits_since) : increment.waits_since;
+  waiting_ = true;
   if (window.due) return;
   windows_.set_due(increment.window, true);
   next_tick_.push_back(increment.window);
@@ -293,8 +299,13 @@ void Shard::batch_done(const ShardBatch& batch, bool complete, microseconds roun
     figures_.round_trip = round_trip;
     if (!figures_.reachable) now_reachable(now);
   }
+  // An answer that was in time, and is looked at late because this process stood still, is no fresh one.
+  const bool in_time = complete && round_trip <= setup_.timeout;
   for (const WindowIndex index : batch.windows) {
-    if (windows_.at(index).chained == 0) report_(index, complete, now);  // else with the batch that ends its chain
+    const KeyWindow& window = windows_.at(index);
+    if (window.chained > 0) continue;  // with the batch that ends its chain
+    const bool fresh = in_time && KeyWindows::is_read_since(window, batch.made_at, finality());
+    report_(index, fresh, now);
   }
   for (const WindowIndex index : batch.windows) windows_.unpin(index);
   if (!figures_.reachable) return abandon_chains();

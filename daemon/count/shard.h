@@ -64,10 +64,14 @@ class Shard : private ShardConnectionOwner {
 
   /// The shard's memcached says so.
   void items_evicted(std::uint64_t items);
+  /// Items were evicted before this daemon looked.
+  void past_unknown() { loss_.note(setup_.reactor->wall_now()); }
   /// Whether its memcached can be asked for that: what nobody can see may have happened.
   void watched(bool watched);
   /// A check of the ring found probes of this shard elsewhere, or (`false`) where they should be.
   void misplaced(bool misplaced);
+  /// Peers may have added to any slot, however old, until then.
+  void peers_clear_since(PopInstant instant) { peers_clear_since_ = instant; }
   /// What peers are to know. Empty when there is nothing.
   [[nodiscard]] std::optional<ShardLag> lag(ShardIndex index) const;
 
@@ -124,6 +128,7 @@ class Shard : private ShardConnectionOwner {
   void try_again();
   void look_at_state();
   void look_at_waiting();
+  [[nodiscard]] Finality finality() const { return {setup_.settle, std::max(reachable_since_, peers_clear_since_)}; }
   [[nodiscard]] bool is_held() const { return hold_ != Hold::kNone; }
 
   Setup setup_;
@@ -144,6 +149,7 @@ class Shard : private ShardConnectionOwner {
   PopInstant last_batch_at_ = kNever;
 
   PopInstant reachable_since_ = kNever;
+  PopInstant peers_clear_since_ = kNever;
   CounterLoss loss_;
   DegradedState state_;
   bool waiting_ = false;  // something is to be sent and was not

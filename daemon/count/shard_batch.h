@@ -28,6 +28,7 @@ struct BatchIncrement {
   std::uint32_t end_byte = 0;  // of its command, in the batch's text
   std::uint8_t rounds = 0;     // commands tried before this one for the same hits
   bool creates = false;        // an add; else an incr
+  HostInstant waits_since{};   // since when hits of its shard waited when it was made
 };
 
 struct BatchRead {

@@ -102,7 +102,7 @@ Rate estimate_rate(const SlotTotals& totals, const KeySlots& slots, PopInstant n
   Rate rate;
   rate.estimate = estimate_at(now, totals, slots, span);
   rate.lo = bound_at(RateFigure::kLo, now, totals, slots, span);
-  if (totals.fresh && !totals.counters_lost && !totals.degraded && !totals.peers.unknown) {
+  if (totals.fresh && !totals.clock_in_doubt && !totals.counters_lost && !totals.degraded && !totals.peers.unknown) {
     rate.hi = bound_at(RateFigure::kHi, now, totals, slots, span) + totals.peers.uncertain;
   }
   return rate;

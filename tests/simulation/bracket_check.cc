@@ -56,13 +56,10 @@ void BracketCheck::look_at_hi(Node& node, const SlotTotals& totals, const Judged
   if (!totals.fresh || !judged.rate.hi || node.pipeline().memcached() == nullptr) return;
   if (node.pipeline().mitigations().watermark(totals.key)) return;  // what was lifted away is left out
   const ModelInstant now = pop_.world().now();
-  const auto calm = pop_.conditions().calm_since();
-  const bool quiet =
-      calm && (*calm == ModelInstant{} || now - *calm > rule.window.window + rule.window.slot + kQuietFor);
   const HostNumber shard = Pop::kFirstShard + node.pipeline().memcached()->placement().shard_of(totals.key);
   const auto evicted = evicted_at_.find(shard);
   const bool watching = evicted == evicted_at_.end() || now - evicted->second > kEvictionsNoticed;
-  if (!quiet || !watching) return;
+  if (!watching) return;
   ++looked_at_hi_;
   const KeySlots slots(rule.window, totals.key);
   const PopInstant wall = node.machine().wall_now();

@@ -10,8 +10,7 @@
 //
 // Allowances, as ARCHITECTURE.md states them: a node whose own clock is off, and for a window after, has no lower
 // bound, but `certain` still meets nobody new, unless the node could not tell; an increment of the last kUnreadMax may
-// have come after the read; evictions are noticed within kEvictionsNoticed; what another node could not flush for
-// longer than a settle time is not in `hi`, so it is looked at in quiet times only.
+// have come after the read; evictions are noticed within kEvictionsNoticed.
 //
 // Threads: one.
 #pragma once
@@ -26,7 +25,6 @@ class BracketCheck {
  public:
   static constexpr microseconds kUnreadMax{450'000};
   static constexpr microseconds kEvictionsNoticed{5'900'000};
-  static constexpr microseconds kQuietFor{3'000'000};
 
   explicit BracketCheck(Pop& pop) : pop_(pop) {}
   void judged(Node& node, const SlotTotals& totals, const JudgedTotals& judged);

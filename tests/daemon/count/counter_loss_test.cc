@@ -10,7 +10,7 @@ using std::chrono::seconds;
 
 const WindowShape kMinute = WindowShape::make(seconds(60), 6, milliseconds(20));
 
-PopInstant at(int second) { return PopInstant(seconds(second)); }
+PopInstant at(int second) { return PopInstant(seconds(1'000'000 + second)); }
 
 /// A shard whose generation was read at second 1.
 CounterLoss met() {
@@ -57,6 +57,33 @@ TEST(CounterLoss, affects_upper_bounds_for_window_slot_and_twice_the_tolerance) 
   EXPECT_TRUE(loss.affects(kMinute, at(170)));
   EXPECT_TRUE(loss.affects(kMinute, at(170) + milliseconds(40) - microseconds(1)));
   EXPECT_FALSE(loss.affects(kMinute, at(170) + milliseconds(40)));
+}
+
+TEST(CounterLoss, the_first_contact_tells_of_a_restart_before_it) {
+  CounterLoss loss;
+  EXPECT_FALSE(loss.generation_read(CounterLoss::new_generation(at(1), 12345), at(31), at(31)));
+  EXPECT_TRUE(loss.affects(kMinute, at(71)));
+  EXPECT_FALSE(loss.affects(kMinute, at(72))) << "seventy seconds after the generation's birth";
+}
+
+TEST(CounterLoss, a_restart_that_nobody_here_looked_at_shows_by_the_birth_of_what_stands_there_next) {
+  CounterLoss loss = met();
+  EXPECT_TRUE(loss.generation_read(std::nullopt, at(10), at(10)));
+  EXPECT_FALSE(loss.generation_read(CounterLoss::new_generation(at(60), 1), at(61), at(61))) << "of that loss, or so";
+  EXPECT_TRUE(loss.affects(kMinute, at(130)));
+  EXPECT_FALSE(loss.affects(kMinute, at(131)));
+}
+
+TEST(CounterLoss, generation_of_an_earlier_release_says_nothing_of_the_past) {
+  CounterLoss loss;
+  EXPECT_FALSE(loss.generation_read(std::uint64_t{1} << 63, at(1), at(1)));
+  EXPECT_TRUE(loss.affects(kMinute, at(71)));
+  EXPECT_FALSE(loss.affects(kMinute, at(72)));
+}
+
+TEST(CounterLoss, two_generations_of_one_millisecond_differ) {
+  EXPECT_NE(CounterLoss::new_generation(at(1), 1), CounterLoss::new_generation(at(1), 2));
+  EXPECT_LT(CounterLoss::new_generation(at(1), UINT64_MAX), CounterLoss::new_generation(at(2), 0));
 }
 
 TEST(CounterLoss, the_first_contact_with_an_unmarked_shard_is_no_loss_but_its_past_is_unknown) {

@@ -38,6 +38,7 @@ TEST(EvictionWatch, tells_what_memcached_evicted_since_the_last_answer) {
                              evicted += items;
                              ++answers;
                            },
+                       .evicted_before = [] { ADD_FAILURE() << "nothing was"; },
                        .sees = [](bool sees) { EXPECT_TRUE(sees); }});
   ASSERT_TRUE(run_until(loop, [&] { return !watch.is_asking(); }));
   EXPECT_EQ(evicted, 0u);
@@ -57,11 +58,15 @@ TEST(EvictionWatch, a_server_that_is_gone_or_restarts_is_no_eviction) {
   EventLoop loop;
   SocketTransport sockets(loop);
   std::uint64_t evicted = 0;
+  int before = 0;
   overfill(memcached);
   EvictionWatch watch(loop, sockets, *address, std::chrono::seconds(5),
-                      {.evicted = [&](std::uint64_t items) { evicted += items; }, .sees = [](bool) {}});
+                      {.evicted = [&](std::uint64_t items) { evicted += items; },
+                       .evicted_before = [&] { ++before; },
+                       .sees = [](bool) {}});
   ASSERT_TRUE(run_until(loop, [&] { return !watch.is_asking(); }));
   EXPECT_EQ(evicted, 0u) << "what was evicted before is not news";
+  EXPECT_EQ(before, 1) << "but nobody knows how long before";
   memcached.kill();
   watch.ask();
   ASSERT_TRUE(run_until(loop, [&] { return !watch.is_asking(); }));
@@ -80,7 +85,8 @@ TEST(EvictionWatch, says_when_it_cannot_see_and_when_it_can_again) {
   SocketTransport sockets(loop);
   bool sees = false;
   EvictionWatch watch(loop, sockets, *address, milliseconds(20),
-                      {.evicted = [](std::uint64_t) {}, .sees = [&](bool now) { sees = now; }}, milliseconds(50));
+                      {.evicted = [](std::uint64_t) {}, .evicted_before = [] {}, .sees = [&](bool now) { sees = now; }},
+                      milliseconds(50));
   ASSERT_TRUE(run_until(loop, [&] { return sees; }));
   memcached.freeze();
   ASSERT_TRUE(run_until(loop, [&] { return !sees; }));

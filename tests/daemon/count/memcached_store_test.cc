@@ -215,6 +215,32 @@ TEST_P(ImpatientCluster, a_shard_that_hangs_leaves_hits_uncertain_within_bounds)
   EXPECT_LE(counted, delivered + uncertain);
 }
 
+TEST_P(ImpatientCluster, slots_to_which_a_peer_added_late_are_read_again_once_it_is_heard) {
+  const auto one = node(1);
+  const auto late = node(2);
+  const std::vector<Key> key = {test_key(1)};
+  const auto known_to_one = [&] {
+    one->reports.clear();
+    one->hit(key, 1);
+    EXPECT_TRUE(run_until(loop, [&] { return !one->reports.empty() && one->reports.back().fresh; }));
+    return one->reports.back().known();
+  };
+  const auto tell = [&](bool heard) {
+    const CountLag lag{.ring = one->store().placement().ring_id(), .shards = {}};
+    const PeerLag peer{.node = "late", .heard = heard, .said_goodbye = false, .lag = lag};
+    one->store().use_peer_lags(std::span(&peer, 1), PopClock::now());
+  };
+  tell(true);
+  const HostInstant began = HostClock::now();
+  ASSERT_TRUE(run_until(loop, [&] { return HostClock::now() - began > milliseconds(1200); })) << "settle, and some";
+  EXPECT_EQ(known_to_one(), 1U);
+  tell(false);  // it stands still
+  late->hit(key, 5, 3);
+  ASSERT_TRUE(settles(*late));
+  tell(true);
+  EXPECT_EQ(known_to_one(), 7U) << "in a slot that was final";
+}
+
 TEST_P(SlowlyImpatientCluster, healthy_shards_answer_while_one_hangs) {
   const auto one = node();
   const Placement& placement = one->store().placement();

@@ -49,6 +49,24 @@ TEST_F(PeerLagsTest, hits_held_for_longer_than_counting_takes_make_their_shard_u
   EXPECT_FALSE(doubt(1).unknown);
 }
 
+TEST_F(PeerLagsTest, what_was_read_before_a_doubt_was_over_has_to_be_read_again) {
+  const auto take_at = [&](int second, const std::vector<PeerLag>& peers) {
+    lags_.take(peers, PopInstant(seconds(second)), HostInstant(seconds(second)));
+  };
+  take_at(10, {told(kRing)});
+  EXPECT_EQ(lags_.clear_since(0, 0), PopInstant::min());
+  take_at(11, {{.node = "b", .heard = false, .said_goodbye = false, .lag = std::nullopt}});
+  EXPECT_EQ(lags_.clear_since(0, 0), PopInstant::min()) << "upper bounds are unknown meanwhile";
+  take_at(12, {told(kRing)});
+  take_at(13, {told(kRing)});
+  EXPECT_EQ(lags_.clear_since(0, 0), PopInstant(seconds(12)));
+  EXPECT_EQ(lags_.clear_since(1, 2), PopInstant(seconds(12))) << "silent about every shard";
+  take_at(14, {told(kRing, {{.shard = 1, .waiting = seconds(2)}})});
+  take_at(15, {told(kRing)});
+  EXPECT_EQ(lags_.clear_since(0, 0), PopInstant(seconds(12)));
+  EXPECT_EQ(lags_.clear_since(0, 1), PopInstant(seconds(15)));
+}
+
 TEST_F(PeerLagsTest, uncertain_increments_of_all_peers_add_up_until_they_have_left_the_window) {
   take({told(kRing, {{.shard = 1, .uncertain_most = 3, .uncertain_until = kNow + seconds(1)}}),
         told(kRing, {{.shard = 1, .uncertain_most = 4, .uncertain_until = kNow + seconds(1)}}),

@@ -109,6 +109,23 @@ TEST_F(OddShard, the_creation_chain_ends) {
   EXPECT_EQ(increments(), 4u) << "the first command and three more";
 }
 
+// The chain's next command goes out with a flush that comes between the replies of the first batch.
+TEST_F(OddShard, a_slot_whose_creation_chain_is_in_another_batch_was_not_read_by_the_first) {
+  bool slow = false;
+  start([&](const Command& command) -> std::string {
+    if (command.line.find(":generation") != std::string::npos && command.verb == "add") return "STORED\r\n";
+    if (command.verb == "add" && increments() == 1) return "NOT_STORED\r\n";
+    return slow ? "" : ScriptedShard::empty(command);
+  });
+  slow = true;
+  node->hit(test_key(1), 3);
+  ASSERT_TRUE(run_until(loop, [&] { return shard->count("incr") == 1; }));
+  node->reports.clear();
+  shard->send("END\r\n");  // of the first batch
+  ASSERT_TRUE(run_until(loop, [&] { return !node->reports.empty() && node->reports.back().key == test_key(1); }));
+  EXPECT_FALSE(node->reports.back().fresh) << "eight hits stand there, and nobody has read them";
+}
+
 TEST_F(OddShard, hits_of_a_creation_chain_that_a_hold_cuts_wait_and_are_dropped_like_others) {
   bool first = true;
   start([&](const Command& command) -> std::string {

@@ -121,6 +121,11 @@ TEST(ShardWithoutMemory, says_so_and_its_hits_wait) {
       << "tried again at the next tick";
   EXPECT_EQ(node.column(LedgerColumn::kDelivered), 0U);
   EXPECT_GE(node.held(), 3U);
+  // However often they were tried: peers must know that these are missing in what they read.
+  EXPECT_TRUE(run_until(loop, [&] {
+    const std::vector<ShardLag> lags = node.store().lag()->shards;
+    return !lags.empty() && lags[0].waiting > milliseconds(300);
+  }));
 }
 
 }  // namespace

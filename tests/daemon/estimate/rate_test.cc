@@ -136,6 +136,14 @@ TEST(Rate, peers_add_what_is_uncertain_with_them_and_make_hi_unknown_while_they_
   EXPECT_FALSE(estimate_rate(totals, slots, at(97), std::nullopt).hi.has_value());
 }
 
+TEST(Rate, hi_is_unknown_while_the_own_clock_is_in_doubt) {
+  const KeySlots slots(WindowShape::make(seconds(60), 6, milliseconds(20)), kNoPhase);
+  const std::vector<SlotCount> counts{{.slot = 5, .known = 10}};
+  SlotTotals totals = totals_of(counts);
+  totals.clock_in_doubt = true;
+  EXPECT_EQ(estimate_rate(totals, slots, at(97), std::nullopt).hi, std::nullopt);
+}
+
 TEST(Rate, hi_is_unknown_unless_every_slot_was_just_read) {
   const KeySlots slots(WindowShape::make(seconds(60), 6, milliseconds(20)), kNoPhase);
   const std::vector<SlotCount> counts{{.slot = 9, .known = 10, .unsent = 2}};
