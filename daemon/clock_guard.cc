@@ -73,8 +73,7 @@ ClockGuard::Look ClockGuard::look(std::span<const PeerClock> peers, Instants now
   if (!waits) judge(peers);
   look.is = standing_;
   const bool is_over = look.was == ClockStanding::kOff && look.is != ClockStanding::kOff;
-  look.stamps_in_doubt =
-      is_over || (stepped && look.was == ClockStanding::kUnjudged) || (stepped && look.is == ClockStanding::kUnjudged);
+  look.stamps_in_doubt = is_over || (stepped && look.is != ClockStanding::kOff);
   return look;
 }
 

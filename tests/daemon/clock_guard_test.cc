@@ -174,6 +174,15 @@ TEST(ClockGuard, step_at_the_very_look_that_judges_puts_stamps_in_doubt_too) {
   EXPECT_TRUE(look.stamps_in_doubt) << "what waits was stamped a second behind";
 }
 
+TEST(ClockGuard, step_that_far_peers_cannot_judge_puts_stamps_in_doubt_too) {
+  Guarded node(2);
+  EXPECT_EQ(node.standing({peer(0)}), ClockStanding::kRight);
+  node.wall_less_host += milliseconds(30);
+  const ClockGuard::Look look = node.look({peer(-30, 100)});
+  EXPECT_EQ(look.is, ClockStanding::kRight) << "half a round trip explains it";
+  EXPECT_TRUE(look.stamps_in_doubt);
+}
+
 TEST(ClockGuard, node_that_never_had_a_peer_may_set_its_clock_and_waits_for_a_judgement_again) {
   Guarded node(3);
   for (int i = 0; i <= 20; ++i) (void)node.look({});

@@ -12,7 +12,7 @@ void WrongStamps::hit(Node& node, const Rule& rule, const Key& key) {
   if (right) return;
   made_ += rule.cost;
   const SlotIndex slot = KeySlots(rule.window, key).slot_at(stamp);
-  states_[node.host()].not_excused.push_back({world_.now(), key, rule.window, slot, rule.cost});
+  states_[node.host()].not_excused.push_back({world_.now(), key, rule.window.slot, slot, rule.cost});
 }
 
 bool WrongStamps::can_tell(const Node& node) const {
@@ -28,19 +28,9 @@ void WrongStamps::excuse(State& state, ModelInstant since) {
   for (const Hit& hit : state.not_excused) {
     if (hit.at < since) continue;
     excused_ += hit.hits;
-    truth_.excuse(hit.key, hit.shape.slot, hit.slot, hit.hits);
-    state.excused.push_back(hit);
+    truth_.excuse(hit.key, hit.slot_length, hit.slot, hit.hits);
   }
   state.not_excused.clear();
-}
-
-// Only of hits whose own slot is ahead by the clock of now.
-void WrongStamps::excuse_latest_slot(State& state, ModelInstant since, PopInstant now) {
-  for (const Hit& hit : state.excused) {
-    const SlotIndex latest = KeySlots(hit.shape, hit.key).last_touching(now);
-    if (hit.at >= since && hit.slot > latest) truth_.excuse(hit.key, hit.shape.slot, latest, hit.hits);
-  }
-  state.excused.clear();
 }
 
 void WrongStamps::turn(Node& node) {
@@ -50,7 +40,6 @@ void WrongStamps::turn(Node& node) {
     excuse(state, ModelInstant{});
   } else if (!node.machine().is_off()) {
     excuse(state, state.last_turn - kInRingMax);
-    excuse_latest_slot(state, state.last_turn - kInRingMax, node.machine().wall_now());
   }
   state.last_turn = world_.now();
 }

@@ -7,8 +7,7 @@
 // are at least as many as all others together, its own included: they decide the median. Excused is what was stamped
 //
 //     while it could not tell, or by a daemon before it that is not there any more
-//     just before the clock was set right, and perhaps in the ring until after that; when it was set back, what waited
-//     then to be flushed may be counted in the latest slot that there is (daemon/count/key_windows.h)
+//     just before the clock was set right, and perhaps in the ring until after that
 //
 // Threads: one.
 // Limits: hits are kept until their clock is right.
@@ -48,19 +47,17 @@ class WrongStamps {
   struct Hit {
     ModelInstant at;
     Key key;
-    WindowShape shape;
+    microseconds slot_length;
     SlotIndex slot;
     std::uint64_t hits;
   };
   struct State {
     std::vector<Hit> not_excused;
-    std::vector<Hit> excused;  // while the clock was off
     ModelInstant last_turn{};
     std::optional<ModelInstant> blind_at;
   };
   [[nodiscard]] bool can_tell(const Node& node) const;
   void excuse(State& state, ModelInstant since);
-  void excuse_latest_slot(State& state, ModelInstant since, PopInstant now);
 
   World& world_;
   const Conditions& conditions_;
