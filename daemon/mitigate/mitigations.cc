@@ -23,9 +23,13 @@ std::string full_text(EntryKind kind) {
 
 constexpr const char* kKindNames[kEntryKinds] = {"automatic", "operator", "lift"};
 
-// Long enough: a client that waits is admitted at its end, and it lasts at least 7/8 of what a new one would.
-bool is_long_enough(HostInstant end, const Judgement& judgement, HostInstant now) {
-  return end >= judgement.admitted_from && end + (judgement.until - now) / 8 >= judgement.until;
+// Long enough: a client that waits is admitted at its end, and it lasts at least 7/8 of what a new one would. Under
+// `count: all` the denied request that is told the end counts, too, and must not begin the same mitigation again.
+bool is_long_enough(const Mitigation& held, HostInstant end, const Mitigations::Decision& decision, HostInstant now) {
+  const Judgement& judgement = decision.judgement;
+  if (end < judgement.admitted_from) return false;
+  const bool tells_its_end = decision.rule.count == CountMode::kAll && held.evidence.under == decision.evidence.under;
+  return tells_its_end || end + (judgement.until - now) / 8 >= judgement.until;
 }
 
 std::uint64_t epoch_at(PopInstant watermark) {
@@ -61,7 +65,7 @@ DecideOutcome Mitigations::decide(const Decision& decision, HostInstant now, Pop
   const auto applied = held == nullptr ? std::nullopt : apply_rules(held->mitigation, rules_.get());
   const bool renews = applied && applied->until > now;
   if (renews) {
-    if (is_long_enough(applied->until, decision.judgement, now)) {
+    if (is_long_enough(held->mitigation, applied->until, decision, now)) {
       ++counts_.already_live;
       return DecideOutcome::kAlreadyLive;
     }

@@ -84,6 +84,26 @@ TEST_F(JudgeTotals, the_denied_request_that_is_told_the_end_does_not_move_it) {
   EXPECT_EQ(judge_hits(101, 2, seconds(5)), DecideOutcome::kRenewed);
 }
 
+// The same in the middle of a mitigation: also where the figure is over the limit still, a request that is denied there
+// is told the end that will hold.
+TEST_F(JudgeTotals, a_denied_request_far_from_the_end_does_not_begin_the_mitigation_again) {
+  Rule rule = rule_of(100);
+  rule.mitigate = std::chrono::duration_cast<milliseconds>(2 * rule.window.window);
+  rule.count = CountMode::kAll;
+  identify(rule);
+  mitigations_.use_rules(std::make_shared<const RuleSet>(std::vector<Rule>{rule}), kNow.host);
+  const auto judge_hits = [&](std::uint64_t before, std::uint64_t denied, seconds later) {
+    const std::vector<SlotCount> counts{{.slot = 9, .known = before}, {.slot = 12, .known = denied}};
+    const SlotTotals totals{.key = kKey, .rule = 1, .slots = counts, .fresh = true};
+    return judge_totals(totals, rule, mitigations_, {kNow.host + later, kNow.pop + later}).outcome;
+  };
+  ASSERT_EQ(judge_hits(101, 0, seconds(0)), DecideOutcome::kDecided);
+  const HostInstant told = mitigations_.find(kKey).automatic->until;
+  ASSERT_EQ(told, kNow.host + rule.mitigate);
+  EXPECT_EQ(judge_hits(101, 20, seconds(30)), DecideOutcome::kAlreadyLive);
+  EXPECT_EQ(mitigations_.find(kKey).automatic->until, told);
+}
+
 TEST_F(JudgeTotals, hits_before_a_lift_no_longer_count) {
   judge({{.slot = 9, .known = 101}}, 100);
   ASSERT_TRUE(mitigations_.lift({kKey, kNow.pop, "mistake"}, kNow.host, kNow.pop).ok());
