@@ -5,8 +5,7 @@
 #include <cstring>
 #include <optional>
 
-#include "libclient/check/table_brakes.h"
-#include "libclient/check/table_search.h"
+#include "libclient/check/table_answer.h"
 
 namespace popgate {
 namespace {
@@ -83,14 +82,13 @@ TableAnswer TableReader::answer(const Key& key, const Clock& clock) const noexce
     if (!heartbeat_is_fresh(heartbeat().time_since_epoch().count(), now)) return std::nullopt;
     return now;
   };
-  microseconds remaining{0};
-  const auto value = search_table(MappedWords{first_word(table_)}, bucket_count_, key, now_if_fresh, remaining);
-  if (!value) return {};
-  TableAnswer found{true, value->rule, value->flags, value->admit, remaining};
-  const bool by_operator = (found.flags & kTableFlagOperator) != 0;
   const MappedBrakes brakes{*reinterpret_cast<const TableHeader*>(table_)};
-  if (is_turned_off(brakes, found.rule, by_operator)) found.flags |= kTableFlagLogOnly;
-  return found;
+  const auto found = search_enforced(MappedWords{first_word(table_)}, brakes, bucket_count_, key, now_if_fresh);
+  if (!found) return {};
+  const TableValue& value = found->entry.value;
+  TableAnswer answer{true, value.rule, value.flags, value.admit, found->entry.remaining};
+  if (found->turned_off) answer.flags |= kTableFlagLogOnly;
+  return answer;
 }
 
 TableAnswer TableReader::look_up(const Key& key) const noexcept {

@@ -264,10 +264,9 @@ TEST(TableInterleaving, second_writer_may_be_stopped_after_any_store_too) {
 /// The real reader on a memory that shows it something else.
 template <typename Words>
 std::optional<RuleNumber> read_through(const Words& words, const Key& key) {
-  microseconds remaining{0};
   const auto now = [] { return std::optional<HostInstant>(kModelNow); };
-  const auto value = search_table(words, kTableBucketsMin, key, now, remaining);
-  return value ? std::optional(value->rule) : std::nullopt;
+  const auto found = search_table(words, kTableBucketsMin, key, now);
+  return found ? std::optional(found->value.rule) : std::nullopt;
 }
 
 /// Shows no overflow bit.

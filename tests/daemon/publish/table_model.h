@@ -143,11 +143,10 @@ using ModelReader = std::function<std::optional<RuleNumber>(const ExecutionWords
 inline constexpr HostInstant kModelNow{std::chrono::seconds(100'000)};
 
 inline std::optional<RuleNumber> real_reader(const ExecutionWords& words, const Key& key) {
-  microseconds remaining{0};
   const auto now = [] { return std::optional<HostInstant>(kModelNow); };
-  const auto value = search_table(words, kTableBucketsMin, key, now, remaining);
-  if (!value) return std::nullopt;
-  return value->rule;
+  const auto found = search_table(words, kTableBucketsMin, key, now);
+  if (!found) return std::nullopt;
+  return found->value.rule;
 }
 
 /// What a reader of one key may answer in each state; kAbsent for "not mitigated".
