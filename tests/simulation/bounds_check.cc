@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/bounds_check.h"
 
-#include "daemon/peers/frame.h"
-
 namespace popgate::simulation {
 namespace {
 
@@ -33,9 +31,9 @@ void BoundsCheck::turn(Node& node) {
     hold(node, "orders", path.brakes().brakes().registers(side).size(), kBrakesMax + 1);  // and the one for everything
   }
   hold(node, "automatic entries in force", path.mitigations().live_count(EntryKind::kAutomatic), config.table_entries);
-  // What is waiting is looked at before a frame is added.
-  hold(node, "bytes for a peer", node.most_unsent_bytes(),
-       node.mesh_output_bytes_max() + kFrameBytesMax + kFrameHeadBytes);
+  // What waits is looked at before a frame is added.
+  const OutputHighWater to_peers = node.to_peers();
+  hold(node, "bytes for a peer", to_peers.bytes, node.mesh_output_bytes_max() + to_peers.write_bytes);
   node.look_whether_full();
   if (++turns_[node.host()] % kTurnsBetweenFigures == 0) look_at_figures(node);
 }

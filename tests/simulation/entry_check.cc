@@ -24,7 +24,10 @@ void EntryCheck::started(Node& node, bool with_records) {
   Told& told = told_[node.host()];
   told.looked = false;
   told.ends.clear();  // a record file has one version of an entry, not those that it replaced
-  if (!with_records) told.lifts.clear();
+  if (!with_records) {
+    told.lifts.clear();
+    told.by_epoch.clear();
+  }
 }
 
 void EntryCheck::turn(Node& node) {
@@ -59,7 +62,9 @@ void EntryCheck::look_at_lift(Told& told, const Mitigation& entry) {
 void EntryCheck::look_at(Node& node, Told& told, const Mitigation& entry) {
   const auto [origin, is_new] = origins_.try_emplace(entry.version);
   if (is_new) {
-    origin->second.known = told_of_decider(entry).lifts[entry.key];
+    Told& decider = told_of_decider(entry);
+    origin->second.known = decider.lifts[entry.key];
+    origin->second.known.insert(decider.by_epoch[entry.key].begin(), decider.by_epoch[entry.key].end());
     origin->second.end = node.machine().true_time_at(entry.until);
     entry.lifted ? ++lifts_ : ++decisions_;
     pop_.world().note(node.name() + " " + text_of(entry) + " until " +
@@ -67,7 +72,7 @@ void EntryCheck::look_at(Node& node, Told& told, const Mitigation& entry) {
     expect_spread(node, entry);
   }
   // Who holds a decision knows by its epoch what its decider had heard of, also before the lift itself comes.
-  if (!entry.lifted) told.lifts[entry.key].insert(origin->second.known.begin(), origin->second.known.end());
+  if (!entry.lifted) told.by_epoch[entry.key].insert(origin->second.known.begin(), origin->second.known.end());
   look_at_end(node, told, entry);
   const microseconds later = node.machine().true_time_at(entry.until) - origin->second.end;
   if (entry.lifted || entry.until <= node.machine().host_now()) return;

@@ -51,6 +51,7 @@ class EntryCheck {
     Digest digest;
     bool looked = false;
     std::map<Key, Lifts> lifts;
+    std::map<Key, Lifts> by_epoch;  // that the deciders of what it holds had heard of
     std::map<Version, HostInstant> ends;
   };
   struct Origin {

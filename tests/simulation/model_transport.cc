@@ -69,6 +69,7 @@ void ModelStream::start(StreamOwner& owner) {
 void ModelStream::write(std::string_view bytes) {
   output_.append(bytes);
   high_water_->bytes = std::max(high_water_->bytes, output_.size());
+  high_water_->write_bytes = std::max(high_water_->write_bytes, bytes.size());
   look_soon();
 }
 

@@ -19,9 +19,11 @@
 
 namespace popgate::simulation {
 
-/// The most that ever waited in a stream of a transport: what a bound is checked against.
+/// The most that ever waited in a stream of a transport, and the most that was ever written at once: what a bound is
+/// checked against.
 struct OutputHighWater {
   std::size_t bytes = 0;
+  std::size_t write_bytes = 0;
 };
 
 class ModelTransport final : public Transport {
@@ -35,7 +37,7 @@ class ModelTransport final : public Transport {
   [[nodiscard]] std::unique_ptr<Stream> dial(const SocketAddress& address, const std::string& name) override;
   [[nodiscard]] Result<std::unique_ptr<Listener>> listen(const SocketAddress& address,
                                                          AcceptFunction accepted) override;
-  [[nodiscard]] std::size_t most_unsent_bytes() const { return high_water_->bytes; }
+  [[nodiscard]] const OutputHighWater& high_water() const { return *high_water_; }
 
  private:
   Network& network_;

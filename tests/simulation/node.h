@@ -59,8 +59,8 @@ class Node {
   [[nodiscard]] bool is_stopping() const { return is_running() && stop_timer_.has_value(); }
   [[nodiscard]] Pipeline& pipeline() { return *pipeline_; }
   [[nodiscard]] Process& process() { return *process_; }
-  /// That ever waited for a peer since the daemon started.
-  [[nodiscard]] std::size_t most_unsent_bytes() const { return to_peers_ ? to_peers_->most_unsent_bytes() : 0; }
+  /// Of what waits for peers, since the daemon started.
+  [[nodiscard]] OutputHighWater to_peers() const { return to_peers_ ? to_peers_->high_water() : OutputHighWater{}; }
   [[nodiscard]] std::size_t mesh_output_bytes_max() const { return mesh_output_bytes_max_; }
   /// A bound of the daemons that start from now on.
   void bound_mesh_output(std::size_t bytes_max) { mesh_output_bytes_max_ = bytes_max; }
