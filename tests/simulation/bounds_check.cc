@@ -42,13 +42,14 @@ void BoundsCheck::look_at_figures(Node& node) {
   std::map<std::string_view, std::size_t> kept;  // automatic, operator, lift: live and ended ones
   std::size_t records = 0;
   node.pipeline().visit([&](const Metric& metric) {
-    const auto value = static_cast<std::size_t>(metric.value);
+    // Only of those asked for: a skew, say, can be below 0.
+    const auto count = [&] { return static_cast<std::size_t>(metric.value); };
     if (metric.name == "popgate_mitigate_live" || metric.name == "popgate_mitigate_ended_kept") {
-      kept[metric.label_value] += value;
+      kept[metric.label_value] += count();
     }
-    if (metric.name == "popgate_publish_unrecorded") hold(node, "unrecorded entries", value, kUnrecordedMax);
-    if (metric.name == "popgate_publish_records") records = value;
-    if (metric.name == "popgate_publish_records_max") hold(node, "records", records, value);  // told after it
+    if (metric.name == "popgate_publish_unrecorded") hold(node, "unrecorded entries", count(), kUnrecordedMax);
+    if (metric.name == "popgate_publish_records") records = count();
+    if (metric.name == "popgate_publish_records_max") hold(node, "records", records, count());  // told after it
   });
   POPGATE_ASSERT(kept.size() == kEntryKinds);
   for (const auto& [kind, entries] : kept) {
