@@ -7,24 +7,32 @@
 //
 // Faults that were planted into the stages, one at a time, and the first seed that found each:
 //
-//     an uncertain increment is sent again               2      promise 3
-//     a restart forgets lifts                            5      promise 6
-//     lost counters are noticed by nobody                6      promise 11
-//     news is not forwarded                              7      promise 6
-//     mitigations end before the rate has fallen         14     the limit is not enforced
-//     ends are not shortened by a frame's delay          22     promise 6
-//     a disabled rule is still enforced                  3      promise 7
-//     a reload judges nothing again                      3      promise 7
-//     a rule's revision leaves its limit out             10     promise 7
-//     a shorter duration shortens nothing                10     promise 7
-//     counters belong to a limit                         3      promise 7
-//     a reload drops what was collected                  3      promise 7
-//     a peer's order is not told to workers              5      brakes
-//     the file of brakes is not read                     3      brakes
-//     the table's words are not believed                 110    brakes
-//     a peer's order is not forwarded                    211    brakes
-//     a reload does not tell workers what is off         391    brakes
-//     an order ends mitigations                          1      brakes
+//     an uncertain increment is sent again             5      promise 3
+//     a restart forgets lifts                          8      promise 6
+//     news is not forwarded                            48     promise 6
+//     ends are not shortened by a frame's delay        9      promise 6
+//     a disabled rule is still enforced                12     promise 7
+//     a reload judges nothing again                    3      promise 7
+//     a rule's revision leaves its limit out           3      promise 7
+//     a shorter duration shortens nothing              3      promise 7
+//     counters belong to a limit                       3      promise 7
+//     a reload drops what was collected                3      promise 7
+//     a full set lets go of a live mitigation          28     promise 6
+//     a full set refuses nothing                       5      promise 9
+//     a slow peer is not cut                           8      promise 9
+//     keys of windows are not bounded                  10     promise 9
+//     mitigations end before the rate has fallen       29     promise 10
+//     lost counters are noticed by nobody              6      promise 11
+//     a peer's order is not told to workers            6      brakes
+//     the file of brakes is not read                   8      brakes
+//     the table's words are not believed               10     brakes
+//     a reload does not tell workers what is off       440    brakes
+//     an order ends mitigations                        7      brakes
+//
+// Not found in 1,500 seeds: generation keys that are ignored, also with one client on a shard; a total that falls
+// gives restarts away, too. That the key alone is enough is shown in tests/daemon/count. And known totals that add
+// up over a restart are no fault in this model: a memcached comes back empty, never with an older total, so the sum is
+// right. It would be one behind a twemproxy that ejects shards and takes them back, which the model's does not.
 //
 // Threads: one. Two runs in one process share nothing.
 // Invariants: 1. Equal plans give equal trace hashes.
