@@ -28,6 +28,7 @@
 //     the table's words are not believed               10     brakes
 //     a reload does not tell workers what is off       440    brakes
 //     an order ends mitigations                        7      brakes
+//     a peer's order is not forwarded                  784    brakes
 //
 // Not found in 1,500 seeds: generation keys that are ignored, also with one client on a shard; a total that falls
 // gives restarts away, too. That the key alone is enough is shown in tests/daemon/count. And known totals that add
