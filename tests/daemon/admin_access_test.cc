@@ -12,6 +12,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
+#include <string>
 
 #include "daemon/admin_server.h"
 #include "tests/daemon/counted_log.h"
@@ -41,57 +43,59 @@ pid_t ask_as(uid_t uid, const std::string& path) {
   _exit(atoi(reply + 9) - 200);
 }
 
-TEST(AdminAccess, an_order_of_another_user_is_refused_although_the_file_is_open_to_all) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-  char folder[] = "/tmp/popgate-admin-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  ASSERT_EQ(chmod(folder, 0755), 0);
-  const std::string path = std::string(folder) + "/admin.sock";
-  EventLoop loop;
-  auto server = AdminServer::open(loop, path);
-  ASSERT_TRUE(server.ok()) << server.error();
+/// A server whose file is open to all.
+class AdminAccess : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+    ASSERT_NE(mkdtemp(folder_), nullptr);
+    ASSERT_EQ(chmod(folder_, 0755), 0);
+    path_ = std::string(folder_) + "/admin.sock";
+    auto server = AdminServer::open(loop_, path_);
+    ASSERT_TRUE(server.ok()) << server.error();
+    server_ = *std::move(server);
+    ASSERT_EQ(chmod(path_.c_str(), 0666), 0);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  /// The exit status of ask_as(); -1 when it did not come to one.
+  int answer_to(uid_t uid) {
+    const pid_t child = ask_as(uid, path_);
+    int ended = 0;
+    while (waitpid(child, &ended, WNOHANG) == 0) event_base_loop(loop_.base(), EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    return WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+  }
+
+  char folder_[32] = "/tmp/popgate-admin-XXXXXX";
+  std::string path_;
+  EventLoop loop_;
+  std::unique_ptr<AdminServer> server_;
+};
+
+TEST_F(AdminAccess, an_order_of_another_user_is_refused_although_the_file_is_open_to_all) {
   int orders = 0;
-  (*server)->route("POST", "/order", [&](const AdminRequest&, AdminReply reply) {
+  server_->route("POST", "/order", [&](const AdminRequest&, AdminReply reply) {
     ++orders;
     reply.json(200, "{}");
   });
-  ASSERT_EQ(chmod(path.c_str(), 0666), 0);
   for (const auto& [uid, status] : {std::pair(uid_t{65534}, 403), std::pair(uid_t{0}, 200)}) {
-    const pid_t child = ask_as(uid, path);
-    int ended = 0;
-    while (waitpid(child, &ended, WNOHANG) == 0) event_base_loop(loop.base(), EVLOOP_ONCE | EVLOOP_NONBLOCK);
-    ASSERT_TRUE(WIFEXITED(ended));
-    EXPECT_EQ(WEXITSTATUS(ended), status - 200) << uid;
+    EXPECT_EQ(answer_to(uid), status - 200) << uid;
   }
   EXPECT_EQ(orders, 1);
   double strangers = 0;
-  (*server)->visit([&](const Metric& metric) {
+  server_->visit([&](const Metric& metric) {
     if (metric.name == "popgate_admin_strangers_refused") strangers = metric.value;
   });
   EXPECT_EQ(strangers, 1);
-  std::filesystem::remove_all(folder);
 }
 
-TEST(AdminAccess, refused_users_make_a_bounded_number_of_lines) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-  char folder[] = "/tmp/popgate-admin-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  ASSERT_EQ(chmod(folder, 0755), 0);
-  const std::string path = std::string(folder) + "/admin.sock";
-  EventLoop loop;
-  auto server = AdminServer::open(loop, path);
-  ASSERT_TRUE(server.ok()) << server.error();
-  ASSERT_EQ(chmod(path.c_str(), 0666), 0);
+TEST_F(AdminAccess, refused_users_make_a_bounded_number_of_lines) {
   const CountedLog log;
   for (int i = 0; i < 30; ++i) {
-    const pid_t child = ask_as(65534, path);
-    int ended = 0;
-    while (waitpid(child, &ended, WNOHANG) == 0) event_base_loop(loop.base(), EVLOOP_ONCE | EVLOOP_NONBLOCK);
-    ASSERT_EQ(WEXITSTATUS(ended), 403 - 200);
+    ASSERT_EQ(answer_to(65534), 403 - 200);
   }
   EXPECT_GE(log.lines_with("found uid 65534"), 1U);
   EXPECT_LE(log.lines(), LogLimiter::kLinesInAMinuteMax);
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
